@@ -222,8 +222,8 @@ template <class Put>
 MMAPROBE_HD void make_circuit(const Domain& t, i32 family, const Stream& stream, u64 index, int part, int parts,
                               Put& put) {
     const Drawn d(t, stream, index, part, parts);
-    const u32(&v)[12] = d.v;
-    const Circuit circuit(t, family, stream, index, {v[0], v[1], v[2], v[3]}, {v[4], v[5], v[6], v[7]});
+    const Block shared = family == CODES ? Block{} : stream.draw(index >> GROUP_BITS, SHARED, 0);
+    const Circuit circuit(t, family, stream, index, d.v, shared);
     const auto lane = [&](i32 k) MMAPROBE_INLINED { return circuit.of(k); };
     const i32 chunks = t.space.live / (t.space.chunk ? t.space.chunk / 2 : 1);
     MMAPROBE_ROLLED for (i32 i = part; i < chunks; i += parts) put_chunk<u64>(d, i, lane, put);

@@ -16,18 +16,18 @@ struct Circuit {
     u64 a, b, a_other, b_other, a_third, b_third, c;
     i32 live, lane, other, third, dropped;
 
-    MMAPROBE_HD Circuit(const Domain& t, i32 family, const Stream& stream, u64 index, const Block& x, const Block& y)
+    // `v`: the vector's words; `shared`: those of its group, which `codes` has no use for.
+    MMAPROBE_HD Circuit(const Domain& t, i32 family, const Stream& stream, u64 index, const u32* v, const Block& shared)
         : a(0), b(0), a_other(0), b_other(0), a_third(0), b_third(0), c(0), live(t.space.live), lane(-1), other(-1),
           third(-1), dropped(-1) {
-        const u32 v[8] = {x.w0, x.w1, x.w2, x.w3, y.w0, y.w1, y.w2, y.w3};
         if (family == CODES)
             codes(t, stream, index);
         else if (family == MULTIPLIER)
-            multiplier(t, stream, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
+            multiplier(t, stream, index, v, shared);
         else if (t.a.is_float)
-            carries(t, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
+            carries(t, index, v, shared);
         else
-            integer_carries(t, index, v, stream.draw(index >> GROUP_BITS, SHARED, 0));
+            integer_carries(t, index, v, shared);
     }
 
     MMAPROBE_HD Codes<u64> of(i32 k) const {

@@ -132,8 +132,9 @@ struct Tie {
     i32 half, m, sticky;
     MMAPROBE_HD Tie(const Domain& t, const u32* v) : style(v[0]), at(v[2], v[3], t.space.live) {
         const Space& s = t.space;
-        const bool narrow = s.product_top - s.d_fraction - 1 < s.product_low || s.live == 1;
-        c_big = u32((style & 3) != 0 || narrow) & u32(t.c.present);
+        const u32 narrow = u32(s.product_top - s.d_fraction - 1 < s.product_low) | u32(s.live == 1);
+        c_big = ((style | style >> 1 | narrow) & 1) *
+                u32(t.c.present);  // a product, so that compilers see no condition
         const i32 low = larger(s.product_low, s.d_low - 1), high = smaller(s.product_top, s.c_top - s.d_fraction - 1);
         const i32 all = larger(high - low + 1, 1);
         const i32 half_c = low + pick(v[1], style & 0x70 ? all : smaller(all, 3));
@@ -241,7 +242,7 @@ struct Subnormals {
         const u32 side = style & 4 ? role & 3 : style >> 3 & 3;
         const i32 sub_a = t.a.low + pick16(role >> 2, t.a.fraction);
         const i32 sub_b = t.b.low + pick16(rest >> 16, t.b.fraction);
-        const u32 zero = u32((role >> 4 & 3) == 0) & (style >> 2 & 1);
+        const u32 zero = style & 4 ? u32((role >> 4 & 3) == 0) : 0;
         return {aim,
                 role >> 15 & 1,
                 zero,
@@ -255,7 +256,8 @@ struct Subnormals {
     MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
         const u32 c = v[10], kind = c & 3;
         const i32 lowest = t.c.low + pick16(c >> 16, larger(t.c.fraction, 1));
-        return plain(kind == 0 || kind == 3 ? lowest : m - pick16(c >> 16, 12), c >> 2 & 1, kind == 1, FULL);
+        const bool is_lowest = ((kind + 1) & 2) == 0;  // 0 or 3
+        return plain(is_lowest ? lowest : m - pick16(c >> 16, 12), c >> 2 & 1, kind == 1, FULL);
     }
 };
 
@@ -293,18 +295,19 @@ struct Conly {
         return simple(t.space.product_low, (style & 1 ? style >> 1 : role) & 1, 1, FULL);
     }
     MMAPROBE_HD Addend addend(const Domain& t, const u32* v) const {
-        const u32 c = v[10];
+        const u32 c = v[10], kind = c & 7;
         const Space& s = t.space;
-        i32 exponent;
-        switch (c & 7) {
-            case 0:
-            case 1: exponent = t.c.low + pick(v[1], larger(t.c.fraction, 1)); break;
-            case 2: exponent = t.c.normal; break;
-            case 3: exponent = t.c.top - pick(v[1], 4); break;
-            case 6: exponent = smaller(s.d_low - 2 + pick(v[1], s.d_fraction + 6), t.c.top); break;
-            case 7: exponent = smaller(s.d_top + 1, t.c.top) - pick(v[1], 2); break;
-            default: exponent = t.c.low + pick(v[1], t.c.top - t.c.low + 1);
-        }
+        const i32 count = kind < 2    ? larger(t.c.fraction, 1)
+                          : kind == 3 ? 4
+                          : kind == 6 ? s.d_fraction + 6
+                          : kind == 7 ? 2
+                                      : t.c.top - t.c.low + 1;
+        const i32 drawn = pick(v[1], count);
+        const i32 exponent = kind == 2   ? t.c.normal
+                             : kind == 3 ? t.c.top - drawn
+                             : kind == 6 ? smaller(s.d_low - 2 + drawn, t.c.top)
+                             : kind == 7 ? smaller(s.d_top + 1, t.c.top) - drawn
+                                         : t.c.low + drawn;
         return plain(exponent, c >> 3 & 1, (c & 7) == 5, choose(c >> 4, FULL, POW2, ONES, LOWBIT));
     }
 };

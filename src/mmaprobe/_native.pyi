@@ -50,6 +50,20 @@ def compare(x: _Array, y: _Array, limit: int = 16) -> tuple[int, NDArray[Any]]: 
 def select_lanes(b: _Array, metadata: NDArray[np.uint8], kept: NDArray[np.uint8], out: _Array) -> None: ...
 
 # Generate, evaluate, compare
+def silicon(
+    domain: NDArray[np.int64],
+    family: int,
+    stream: int,
+    seed: int,
+    start: int,
+    count: int,
+    program: NDArray[np.int64],
+    id: str,
+    control: int,
+    any_nan: bool = False,
+    limit: int = 4,
+    build: str = "",
+) -> tuple[int, list[int]]: ...
 def pipeline(
     domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
     programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",

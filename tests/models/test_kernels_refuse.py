@@ -14,6 +14,7 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.models.kernels import (
     CHAIN,
     EXACT_SUM,
+    FLUSHED_CHAIN,
     FUSED,
     GROUPED,
     INTEGER_SATURATES,
@@ -49,6 +50,7 @@ CASES = [
     (PAIRS, datapath_for("gfx90a", instruction("v_mfma_f32_16x16x16f16", "gfx90a"))),
     (SHORT_SUMS, datapath_for("gfx1100", instruction("v_wmma_f32_16x16x16_f16", "gfx1100"))),
     (SHORT_SUMS, datapath_for("gfx1201", instruction("v_wmma_bf16_16x16x16_bf16", "gfx1201"))),
+    (FLUSHED_CHAIN, datapath_for("x86-64+intel", instruction("x86.vdpbf16ps"))),
     (INTEGER_WRAPS, DATAPATHS["s8"]), (INTEGER_WRAPS, DATAPATHS["b1 xor"]),
     (INTEGER_SATURATES, DATAPATHS["s16 saturating"]),
 ]  # fmt: skip

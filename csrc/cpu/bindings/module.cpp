@@ -6,6 +6,7 @@
 #include "cpu/generators/generators.hpp"
 #include "cpu/bindings/pipeline.hpp"
 #include "cpu/kernels/roof.hpp"
+#include "cpu/bindings/silicon.hpp"
 #include "cpu/bindings/sparse.hpp"
 
 PYBIND11_MODULE(_native, m) {
@@ -15,6 +16,7 @@ PYBIND11_MODULE(_native, m) {
     mmaprobe::cpu::register_engine(m);
     mmaprobe::cpu::register_results(m);
     mmaprobe::cpu::register_pipeline(m);
+    mmaprobe::cpu::register_silicon(m);
     mmaprobe::cpu::register_roof(m);
     mmaprobe::cpu::register_sparse(m);
 }

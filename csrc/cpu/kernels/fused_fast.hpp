@@ -25,6 +25,7 @@ struct Fast {
     Result result = Result::NONE;
     bool wide = false, scaled = false, c_half = false, two = false, overflows = false, check_low = false;
     bool negative_underflow = false;
+    bool keeps_c = false;  // what cuts C leaves the bits of `keep`: lanes without products give those of C
     int step = 0, k = 0, fraction_bits = 0;
     i32 bias = 0;             // of both operands
     i32 low = 0, limit = 0;   // raw labels: below low no float holds the scales; no label counts below limit
@@ -80,6 +81,8 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     f.check_low = r.zero_exponent + f.bias < f.low;
     f.c_lowest = (f.c_half ? -14 : -126) + f.bias;
     f.product_field = f.wide ? 9 + r.fraction_bits : 157 + r.fraction_bits;
+    f.keeps_c = result == Result::E8M13 ? f.fraction_bits == 23 - int(r.to.padding)
+                                        : f.fraction_bits >= (result == Result::F16 ? 10 : 23);
     const i32 most_field = i32(larger(r.a.magnitude >> r.a.fraction_bits, r.b.magnitude >> r.b.fraction_bits));
     if (!f.wide && !f.scaled && most_field + ZERO >= f.low) return f;
     f.result = result;
@@ -106,7 +109,15 @@ struct Aligned {
     I32s c_field;              // of C, biased
     F32s c, scale, c_scale, back;  // wide: neither of the last two
     I32s trouble;
+    Mask none;  // lanes without products, where those keep C
 };
+
+// Lanes all of whose products have a zero among their factors: their labels are below every other.
+template <Mode MODE>
+MMAPROBE_HD Mask without_products(const Fast& f, I32s fields) {
+    if (MODE == Mode::WIDE) return where_less(fields, splat_int(LEAST_PRODUCT));
+    return where_less(fields, splat_int(MODE == Mode::SCALED ? -(1 << 12) : f.low));
+}
 
 template <Mode MODE>
 MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool half) {
@@ -123,7 +134,8 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     x.both = larger(x.fields, c_label);
     x.label = larger(x.both, splat_int(f.limit));
     x.trouble = splat_int(254) - x.c_field;
-    if (f.check_low) x.trouble |= x.both - f.low;
+    x.none = f.keeps_c ? without_products<MODE>(f, x.fields) : Mask{};
+    if (f.check_low) x.trouble |= choose(x.none, I32s{}, x.both - f.low);
     if (MODE == Mode::NARROW) {
         if (f.fraction_bits < 1) x.trouble |= splat_int(253) - x.c_field;
         const I32s bits = (f.product_field - x.label) << 23;
@@ -134,8 +146,9 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     }
     const I32s field = MODE == Mode::WIDE ? offset - x.label : f.product_field - x.label + offset;
     if (MODE == Mode::WIDE) {  // in lanes without trouble the field is that of a float, or below
-        x.trouble |= (f.fraction_bits + FARTHEST) - field;
-        x.scale = power_of_two(larger(field, I32s{}));
+        const I32s near = choose(x.none, I32s{}, field);
+        x.trouble |= (f.fraction_bits + FARTHEST) - near;
+        x.scale = power_of_two(larger(near, I32s{}));
         return x;
     }
     x.scale = power_of_two(larger(smaller(field, splat_int(254)), I32s{}));
@@ -158,7 +171,7 @@ MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
         bad |= where_less(x.both, splat_int(f.low)) & counts;
     }
     if (MODE == Mode::WIDE) bad |= where_less(splat_int(FARTHEST + f.fraction_bits), offset - x.label);
-    return bad;
+    return bad & ~x.none;
 }
 
 // --- the products --------------------------------------------------------------------------------------------------
@@ -228,7 +241,9 @@ MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble
     if (MODE == Mode::WIDE && (SCALES || any_negative(x.label - (f.fraction_bits - 126 + f.bias))))
         scaled = with_subnormals(f, x, total, value, scaled);
     if (f.result == Result::E8M13) scaled = F32s(I32s(scaled) & i32(f.keep));
-    return scaled;
+    if (!f.keeps_c) return scaled;
+    const I32s kept = I32s(x.c) & i32(f.keep);
+    return choose(x.none, F32s(choose(where_set(kept & 0x7FFFFFFF), kept, I32s{})), scaled);
 }
 
 // Infinities and NaNs of a step for one register of outputs; the lanes that have them are not bad in it.

@@ -276,8 +276,9 @@ inline bool evaluate(const LayoutCall& call) {
     const Plan plan(call.program);
     if (plan.rules.k > MOST_K) return false;
     std::unique_ptr<Scratch> scratch;
-    [[maybe_unused]] const FlushTiny flush;
     const Fast fast = plan_fast(call.program, plan.rules, plan.groups);
+    // narrow: a subnormal C is below every unit, or kept; without instructions for halves those pass through subnormals
+    [[maybe_unused]] const FlushTiny flush(HAS_HALVES && !fast.wide);
     if (fast.result == Result::NONE) {
         scratch.reset(new Scratch);
         return exact(plan, call, *scratch);

@@ -1,6 +1,7 @@
 // The kernels of one build; CMake compiles this file once for each instruction set (MMAPROBE_BUILD names it).
 #include "cpu/kernels/chain.hpp"
 #include "cpu/kernels/exact_sum.hpp"
+#include "cpu/kernels/flushed_chain.hpp"
 #include "cpu/kernels/integers.hpp"
 #include "cpu/kernels/pairs.hpp"
 #include "cpu/kernels/tiles.hpp"
@@ -30,6 +31,7 @@ static const LayoutKernel KERNELS[] = {
     {EXACT_SUM, exact_sum::evaluate},
     {PAIRS, pairs::evaluate},
     {SHORT_SUMS, short_sums},
+    {FLUSHED_CHAIN, flushed_chain::evaluate},
 };
 
 bool has_layout_kernel(const i64* program) {

@@ -113,6 +113,16 @@ class ProgramCheck {
                 within(at, baseline::PairsRow::SIZE);
                 return divides(baseline::PairsRow{words + at}[baseline::PairsRow::step]);
             case baseline::SHORT_SUMS: return short_sums(at);
+            case baseline::FLUSHED_CHAIN: {
+                const auto bytes = [&](int64_t row) { return words[row + baseline::OperandRow::bytes]; };
+                need((*this)[H::c] != baseline::ABSENT && bytes((*this)[H::c]) == 4);
+                need(bytes((*this)[H::a]) == 2 && bytes((*this)[H::b]) == 2 && out_bytes() == 4);
+                within(at, baseline::FlushedChainRow::SIZE);
+                const int64_t order = baseline::FlushedChainRow{words + at}[baseline::FlushedChainRow::order];
+                within(order, (*this)[H::k]);
+                for (int64_t i = 0; i < (*this)[H::k]; ++i) lane(words[order + i]);
+                return;
+            }
             default: return;
         }
     }

@@ -194,16 +194,20 @@ MMAPROBE_HD void interleave(const int8_t* from, int8_t* to, int k) {
 #endif
 }
 
-// Results too small for a float's exponent are never asked for here, and slow: they become zero until this goes.
+// Results too small for a float's exponent are never asked for here, and slow: they become zero until this goes; so do
+// subnormal operands where they are `unread`.
 class FlushTiny {
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
 
 public:
-    FlushTiny() { _mm_setcsr(0x1F80 | 0x8000); }  // the default state, and flush-to-zero
+    explicit FlushTiny(bool unread = false) { _mm_setcsr(unread ? 0x9FC0 : 0x9F80); }  // the default state, and flags
     ~FlushTiny() { _mm_setcsr(before); }
     FlushTiny(const FlushTiny&) = delete;
     FlushTiny& operator=(const FlushTiny&) = delete;
+#else
+public:
+    explicit FlushTiny(bool = false) {}
 #endif
 };
 

@@ -93,14 +93,22 @@ class Cpu:
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D of shape (batch, M, N); NotHereError without the feature, DeviceError where it is masked."""
         ready = check_batch(instruction, batch)
+        unit, control = self.unit(instruction)
+        d = np.empty((ready.size, instruction.m, instruction.n), instruction.formats()["d"].dtype)
+        _native.cpu_run(unit, control, ready.a, ready.b, ready.c, d)
+        return d
+
+    def unit(self, instruction: Instruction) -> tuple[str, int]:
+        """The native unit and the control register's value that compute an instruction, after a trial in a child.
+
+        NotHereError without the feature, DeviceError where it is masked.
+        """
         support = self.supports(instruction)
         if not support:
             raise NotHereError(f"{instruction.id}: not here: {support.reason}; see `mmaprobe instructions`")
         unit = unit_id(instruction)
         _trial(unit)
-        d = np.empty((ready.size, instruction.m, instruction.n), instruction.formats()["d"].dtype)
-        _native.cpu_run(unit, control_register(instruction), ready.a, ready.b, ready.c, d)
-        return d
+        return unit, control_register(instruction)
 
 
 def _family(instruction: Instruction) -> str:

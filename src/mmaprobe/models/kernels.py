@@ -13,6 +13,7 @@ from mmaprobe.models.kernels_float import (
     MOST_LANES,
     chain_rules,
     exact_sum_rules,
+    flushed_chain_rules,
     grouped_rules,
     like,
     pairs_rules,
@@ -34,14 +35,15 @@ from mmaprobe.parameters.datapath import (
 
 KERNELS = (
     "INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED", "EXACT_SUM",
-    "PAIRS", "SHORT_SUMS",
+    "PAIRS", "SHORT_SUMS", "FLUSHED_CHAIN",
 )  # fmt: skip
 (
     INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS, SHORT_SUMS,
+    FLUSHED_CHAIN,
 ) = range(len(KERNELS))  # fmt: skip
 FLOAT_RULES = {
     CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
-    PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules,
+    PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules, FLUSHED_CHAIN: flushed_chain_rules,
 }  # fmt: skip
 
 MOST_FRACTION_BITS = 28

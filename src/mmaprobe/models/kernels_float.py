@@ -90,6 +90,25 @@ def chain_rules(path: Datapath) -> Rules | None:
     return {"rounding": _MODES.index(tree.to.rounding)}
 
 
+def flushed_chain_rules(path: Datapath) -> Rules | None:
+    """Fused multiply-adds of bf16 in any order from C in f32, flushed (``kernels/flushed_chain.hpp``).
+
+    Of NaNs the first in an order of all operands, quieted.
+    """
+    tree, given = path.tree, path.special
+    if not isinstance(tree, Fma) or (path.a, path.b, path.c, path.d) != ("bf16", "bf16", "f32", "f32") or path.k > 64:
+        return None
+    names = {f"{name}{lane}" for name in "ab" for lane in range(path.k)} | {"c"}
+    if given.nan != "global" or not given.quiet or given.signalling_first or set(given.priority) != names:
+        return None
+    zeros = Operand("signed_zero")
+    ours = Fma(Accumulator(), tree.lanes, Encode("f32", subnormals="signed_zero"))
+    plain = like(path, ours, order=path.order, operand_a=zeros, operand_b=zeros, operand_c=zeros)
+    if not _nan_is_one(path) or path != replace(plain, special=replace(plain.special, nan="global")):
+        return None
+    return {"order": tuple(lanes[place] for lanes in path.steps for place in tree.lanes)}
+
+
 def two_stage_rules(path: Datapath) -> Rules | None:
     """Products cut among themselves, their sum and C floored and added, rounded twice (``kernels/two_stage.hpp``)."""
     tree = path.tree

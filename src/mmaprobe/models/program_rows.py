@@ -45,6 +45,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "short_sums": (
         "step", "parts", "fraction_bits", "label_offset", "zero_exponent", "cutoff", "flush", "order",
     ),
+    "flushed_chain": ("order",),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),

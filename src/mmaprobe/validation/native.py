@@ -13,6 +13,7 @@ from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import changes_batch
 from mmaprobe.devices.base import Device
+from mmaprobe.devices.cpu import Cpu
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.generators.domain import domain
@@ -66,6 +67,32 @@ class Pipeline:
         return bad, np.array(where, np.int64)
 
 
+@dataclass(frozen=True)
+class SiliconPipeline(Pipeline):
+    """The native path of a lane-wise unit of this CPU beside its model (``csrc/cpu/bindings/silicon.cpp``).
+
+    The device is asked batch by batch, as any other is, but no array of Python's lies in between: the model's results
+    are there before the unit runs, in reverse where the unit's results go, and the unit takes the batch whole under the
+    instruction's own control register.
+    """
+
+    cpu: Cpu
+
+    def compare(
+        self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int
+    ) -> tuple[int, NDArray[np.int64]]:
+        """How many of ``count`` results differ, and the indices of the first ``limit`` of them.
+
+        NotHereError without the instruction, DeviceError where it is masked.
+        """
+        unit, control = self.cpu.unit(self.instruction)
+        bad, where = _native.silicon(
+            domain(self.instruction).packed(), FAMILIES.index(family), stream_number(family), seed, start, count,
+            self.programs[0], unit, control, nan == "any", limit, isa(),
+        )  # fmt: skip
+        return bad, np.array(where, np.int64)
+
+
 def isa() -> str:
     """The engine build that the environment asks for; the fastest where it does not."""
     return os.environ.get("MMAPROBE_ISA", "")
@@ -76,7 +103,7 @@ def pipeline(dut: Device, ref: Device, instruction: Instruction) -> Pipeline | N
 
     At least one of the two is a model of a dense instruction without random
     bits whose modifiers leave its operands alone, and the engine takes its datapath.  Beside another
-    device it must have a kernel: the interpreter gains nothing.
+    device than a lane-wise unit of this CPU it must have a kernel: the interpreter gains nothing.
     """
     if instruction.chunk or instruction.random or changes_batch(instruction) or instruction.k > MOST_LANES:
         return None
@@ -88,7 +115,11 @@ def pipeline(dut: Device, ref: Device, instruction: Instruction) -> Pipeline | N
     fast = all(has_kernel(words) for words in programs)
     if len(programs) == 2:
         return Pipeline(instruction, programs, None, fast)
-    return Pipeline(instruction, programs, int(paths[0] is not None), fast) if fast else None
+    asked = int(paths[0] is not None)
+    device = (dut, ref)[asked]
+    if type(device) is Cpu and instruction.lane_wise:
+        return SiliconPipeline(instruction, programs, asked, fast, device)
+    return Pipeline(instruction, programs, asked, fast) if fast else None
 
 
 def has_kernel(words: Program) -> bool:

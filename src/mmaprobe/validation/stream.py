@@ -29,7 +29,7 @@ from mmaprobe.validation.elsewhere import here
 from mmaprobe.validation.examine import Example, examine
 from mmaprobe.validation.explaining import explained
 from mmaprobe.validation.fused import ALONE, LEAST, FusedComparison, UnsteadyLaunchError, fused, instead
-from mmaprobe.validation.native import Pipeline, pipeline
+from mmaprobe.validation.native import Pipeline, SiliconPipeline, pipeline
 from mmaprobe.validation.pair import Pair
 from mmaprobe.validation.places import ChunkPlaces, pattern, slots
 from mmaprobe.validation.summary import Batches, FamilyCount, Summary
@@ -342,6 +342,8 @@ def _compare(job: _Job, chunk: Chunk) -> _Found:
     native = job.native
     if native is not None and native.asked is None:
         return _Found(*_compare_native(job, native, chunk, None), asked=False)
+    if type(native) is SiliconPipeline:
+        return _Found(*_compare_native(job, native, chunk, None))
     vectors, answer = (_tiles(job, chunk), job.answer_tiles) if chunk.tiles else (_vectors(job, chunk), job.answer)
     if native is None:
         given = answer(job.dut, vectors)

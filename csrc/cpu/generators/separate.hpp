@@ -1,0 +1,508 @@
+// Separate vectors of the families that aim lane by lane, row by row.
+//
+// A batch is cut into tiles of `pitch` vectors.  Everything about lane k of vector n of a tile stands at place
+// k * pitch + n, so that loops over vectors are over neighbours: the compiler makes them as many at once as a register
+// holds, and the rules of model/families.hpp and model/operands.hpp are the only text.
+#pragma once
+#include <vector>
+
+#include "cpu/generators/rows.hpp"
+#include "cpu/generators/tile.hpp"
+
+namespace mmaprobe {
+namespace MMAPROBE_BUILD {
+namespace generators {
+namespace {
+
+// Iterations of a loop that touch nothing of each other's.
+#if defined(__clang__)
+#define MMAPROBE_SIDE_BY_SIDE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MMAPROBE_SIDE_BY_SIDE _Pragma("GCC ivdep")
+#endif
+
+constexpr int BINARY64_BITS = 53;  // of a significand
+constexpr int VECTORS = 128;      // of a tile at most
+constexpr int PLACES = 512;       // of a tile where it has more than 16 vectors
+constexpr int LEAST_VECTORS = 16; // of a tile, so that a register has its fill
+
+int vectors_of_tile(int live) { return clamp(PLACES / live / LEAST_VECTORS * LEAST_VECTORS, LEAST_VECTORS, VECTORS); }
+
+// Words of `blocks` blocks of vectors start .. start + count - 1 (a multiple of PER): word j of block `number` goes to
+// at(number, j)[n].
+template <class At>
+void draw_words(const Keys& keys, u64 start, int count, int blocks, Purpose purpose, const At& at) {
+    constexpr int SETS = WIDTH == 64 ? 3 : 2;
+    const int per_block = count / PER, units = blocks * per_block;
+    for (int unit = 0; unit < units; unit += SETS) {
+        State states[SETS];
+        Four words[SETS];
+        int number[SETS], first[SETS];
+        for (int i = 0; i < SETS; ++i) {
+            const int here = smaller(unit + i, units - 1);
+            number[i] = here / per_block;
+            first[i] = here % per_block * PER;
+            states[i] = Indices(start + u64(first[i])).counters(keys, purpose, u32(number[i]));
+        }
+        philox_sets<0>(states, keys, words);
+        for (int i = 0; i < SETS; ++i)
+            for (int j = 0; j < 4; ++j) memcpy(at(number[i], j) + first[i], &words[i].w[j], WIDTH);
+    }
+}
+
+// Four words of each place.
+struct Words {
+    u32* w[4];
+    void draw(const Keys& keys, u64 start, int count, int blocks, int pitch, Purpose purpose) const {
+        draw_words(keys, start, count, blocks, purpose, [&](int number, int j) { return w[j] + number * pitch; });
+    }
+};
+
+// The words of each vector of a tile, 0 to 11.
+struct VectorWords {
+    u32 w[12][VECTORS];
+    void draw(const Keys& keys, u64 start, int count, int blocks) {
+        draw_words(keys, start, count, blocks, VECTOR, [&](int number, int j) { return w[4 * number + j]; });
+    }
+    struct All {
+        u32 w[12];
+    };
+    MMAPROBE_HD All of(int n) const {
+        return {{w[0][n], w[1][n], w[2][n], w[3][n], w[4][n], w[5][n], w[6][n], w[7][n], w[8][n], w[9][n], w[10][n],
+                 w[11][n]}};
+    }
+};
+
+// Aims of the lanes, member by member; `scale`: the exponent of their scales' product.
+struct Aims {
+    i32 *exponent, *exponent_a, *exponent_b, *scale;
+    u32 *negative, *zero, *pattern_a, *pattern_b, *shared, *forced;
+
+    Aims from(int place) const {
+        return {exponent + place, exponent_a + place, exponent_b + place, scale + place,  negative + place,
+                zero + place,     pattern_a + place,  pattern_b + place,  shared + place, forced + place};
+    }
+    MMAPROBE_HD Lane get(int n) const {
+        return {exponent[n], negative[n], zero[n],       pattern_a[n], pattern_b[n],
+                shared[n],   forced[n],   exponent_a[n], exponent_b[n]};
+    }
+};
+
+struct Addends {
+    i32 exponent[VECTORS], mirror[VECTORS], delta[VECTORS];
+    u32 negative[VECTORS], zero[VECTORS], pattern[VECTORS];
+    MMAPROBE_HD Addend get(int n) const { return {exponent[n], negative[n], zero[n], pattern[n], mirror[n], delta[n]}; }
+};
+
+// Aims of lane k of `count` vectors; the arrays have nothing in common.
+template <class Family>
+__attribute__((noinline)) void aim_lanes(const Domain& domain, const VectorWords& words, const u32* role,
+                                         const u32* rest, int k, int count, const Aims& aims) {
+    const Domain t = domain;
+    const u32(*const v)[VECTORS] = words.w;
+    const Aims to = aims;
+    MMAPROBE_SIDE_BY_SIDE for (int n = 0; n < count; ++n) {
+        const u32 own[12] = {v[0][n], v[1][n], v[2][n], v[3][n], v[4][n],  v[5][n],
+                             v[6][n], v[7][n], v[8][n], v[9][n], v[10][n], v[11][n]};
+        const Lane lane = Family(t, own).lane(t, k, role[n], rest[n]);
+        to.exponent[n] = lane.exponent;
+        to.negative[n] = lane.negative;
+        to.zero[n] = lane.zero;
+        to.pattern_a[n] = lane.pattern_a;
+        to.pattern_b[n] = lane.pattern_b;
+        to.shared[n] = lane.shared;
+        to.forced[n] = lane.forced;
+        to.exponent_a[n] = lane.exponent_a;
+        to.exponent_b[n] = lane.exponent_b;
+    }
+}
+
+template <class Family>
+__attribute__((noinline)) void aim_addends(const Domain& domain, const VectorWords& v, int count, Addends& to) {
+    const Domain t = domain;
+    for (int n = 0; n < count; ++n) {
+        const VectorWords::All words = v.of(n);
+        const Addend aim = Family(t, words.w).addend(t, words.w);
+        to.exponent[n] = aim.exponent;
+        to.negative[n] = aim.negative;
+        to.zero[n] = aim.zero;
+        to.pattern[n] = aim.pattern;
+        to.mirror[n] = aim.mirror;
+        to.delta[n] = aim.delta;
+    }
+}
+
+// Codes of one lane of `count` vectors: `words` are the lane's; shared lanes take theirs from the vector.  wide_a and
+// wide_b: further random bits, where codes need them.
+template <class Code>
+__attribute__((noinline)) void encode_lanes(const Domain& domain, const VectorWords& v, const Aims& aims,
+                                            const Words& words, const u32* __restrict wide_a,
+                                            const u32* __restrict wide_b, int count, Code* __restrict a,
+                                            Code* __restrict b) {
+    const Domain t = domain;
+    const u32* __restrict own_a = words.w[1], * __restrict own_b = words.w[2], * __restrict own_rest = words.w[3];
+    for (int n = 0; n < count; ++n) {
+        const Lane lane = aims.get(n);
+        const u32 shared = 0 - lane.shared;  // all ones, or none
+        const u32 low_a = sizeof(Code) > 4 ? wide_a[n] & ~shared : 0,
+                  low_b = sizeof(Code) > 4 ? wide_b[n] & ~shared : 0;
+        const Codes<Code> codes = products<Code>(t, lane, aims.scale[n], (v.w[4][n] & shared) | (own_a[n] & ~shared),
+                                                 (v.w[5][n] & shared) | (own_b[n] & ~shared),
+                                                 (v.w[6][n] & shared) | (own_rest[n] & ~shared), low_a, low_b);
+        a[n] = codes.a;
+        b[n] = codes.b;
+    }
+}
+
+// C of `count` vectors but for what mirrors a product.
+template <class Code>
+__attribute__((noinline)) void encode_addends(const Domain& domain, const VectorWords& v, const Addends& aims,
+                                              int count, u64* __restrict c) {
+    const Layout f = domain.c;
+    const Code bits = Code(~u64(0) >> (64 - 8 * f.item));
+    for (int n = 0; n < count; ++n) {
+        const Addend aim = aims.get(n);
+        const Code code = encode<Code>(f, aim.negative, aim.exponent,
+                                       fraction_of<Code>(f, aim.pattern, v.w[8][n], v.w[9][n]));
+        c[n] = (aim.zero ? with_sign<Code>(f, aim.negative, 0) : code) & bits;
+    }
+}
+
+// The same of what mirrors a product, where products are exact in binary64, which then gives their leading bit.
+__attribute__((noinline)) inline void mirror_products(const Domain& domain, const Addends& aims, const u32* a,
+                                                      const u32* b, const i32* scale, int pitch, int count, u64* c) {
+    const Domain t = domain;
+    const u32 sign_a = u32(t.a.sign), sign_b = u32(t.b.sign), bits = ~u32(0) >> (32 - 8 * t.c.item);
+    MMAPROBE_SIDE_BY_SIDE for (int n = 0; n < count; ++n) {
+        const int at = larger(aims.mirror[n], 0) * pitch + n;
+        const Significand x = significand(t.a, a[at]), y = significand(t.b, b[at]);
+        const double product = double(i32(x.value)) * double(i32(y.value));
+        const u64 code = __builtin_bit_cast(u64, product);
+        const u32 negative = u32((a[at] & sign_a) != 0) ^ u32((b[at] & sign_b) == 0);
+        const i32 exponent = i32(code >> 52) - 1023 + x.exponent + y.exponent + scale[at];
+        const u32 fraction = u32((code & ((u64(1) << 52) - 1)) >> (52 - t.c.fraction));
+        const u32 moved = encode<u32>(t.c, negative, exponent, fraction) + (u32(aims.delta[n]) << t.c.padding);
+        const u32 found = (code ? moved : with_sign<u32>(t.c, negative, 0)) & bits;
+        c[n] = aims.mirror[n] < 0 ? c[n] : found;
+    }
+}
+
+// Places to rows of `items` items.
+template <int Items, class To, class Code>
+void rows_of(To* __restrict to, const Code* __restrict codes, int items, int pitch, int count) {
+    const int all = Items ? Items : items;
+    for (int n = 0; n < count; ++n)
+        for (int k = 0; k < all; ++k) to[i64(n) * all + k] = To(codes[k * pitch + n]);
+}
+template <class To, class Code>
+void store_rows(void* out, i64 first, const Code* codes, int items, int pitch, int count) {
+    To* const to = static_cast<To*>(out) + first * items;
+    switch (items) {
+        case 1: return rows_of<1>(to, codes, items, pitch, count);
+        case 2: return rows_of<2>(to, codes, items, pitch, count);
+        case 4: return rows_of<4>(to, codes, items, pitch, count);
+        case 16: return rows_of<16>(to, codes, items, pitch, count);
+        default: return rows_of<0>(to, codes, items, pitch, count);
+    }
+}
+// Vectors `first` and following of an operand.
+template <class Code>
+void store_rows(const Layout& f, void* out, i64 first, const Code* codes, int items, int pitch, int count) {
+    switch (f.item) {
+        case 1: return store_rows<uint8_t>(out, first, codes, items, pitch, count);
+        case 2: return store_rows<uint16_t>(out, first, codes, items, pitch, count);
+        case 4: return store_rows<uint32_t>(out, first, codes, items, pitch, count);
+        default: return store_rows<uint64_t>(out, first, codes, items, pitch, count);
+    }
+}
+
+// Makes the vectors of a call.
+class Separate {
+    const Domain t;
+    const Stream stream;
+    const Keys keys;
+    const GeneratorCall call;
+    const int live, pitch;
+    VectorWords v;
+    Addends addends;
+    std::vector<u32> memory;
+    std::vector<u64> codes, whole;  // of a, then of b; of a whole vector's b
+    Words lane, wide, scale;
+    Aims aims;
+    u64 c[VECTORS];
+
+    // Whether codes need 64 bits.
+    bool is_wide() const { return t.a.fraction > 31 || t.b.fraction > 31; }
+
+    void lay_out() {
+        const int places = pitch * larger(live, t.space.groups);
+        memory.resize(size_t(22 * places));
+        codes.resize(size_t(2 * pitch * live));
+        if (t.space.chunk) whole.resize(size_t(t.space.k));
+        u32* at = memory.data();
+        const auto next = [&] { return at += places, at - places; };
+        for (Words* words : {&lane, &wide, &scale})
+            for (u32*& w : words->w) w = next();
+        for (u32** member : {&aims.negative, &aims.zero, &aims.pattern_a, &aims.pattern_b, &aims.shared, &aims.forced})
+            *member = next();
+        for (i32** member : {&aims.exponent, &aims.exponent_a, &aims.exponent_b, &aims.scale})
+            *member = reinterpret_cast<i32*>(next());
+    }
+
+    template <class Family>
+    void aim(int count) {
+        for (int k = 0, place = 0; k < live; ++k, place += pitch)
+            aim_lanes<Family>(t, v, lane.w[0] + place, lane.w[3] + place, k, count, aims.from(place));
+        aim_addends<Family>(t, v, count, addends);
+    }
+
+    void aim_family(int count) {
+        switch (call.family) {
+            case CANCEL: return aim<Cancel>(count);
+            case ULP: return aim<Ulp>(count);
+            case TIE: return aim<Tie>(count);
+            case ZLAD: return aim<Zlad>(count);
+            case TINY: return aim<Tiny>(count);
+            case SUBNORMALS: return aim<Subnormals>(count);
+            case EXTREMES: return aim<Extremes>(count);
+            case CONLY: return aim<Conly>(count);
+            case ZEROS: return aim<Zeros>(count);
+            default: return aim<Clustered>(count);
+        }
+    }
+
+    // The exponents of scale block g, and its codes.
+    void scales_of(int g, int padded, u32* code_a, u32* code_b) {
+        const Domain domain = t;
+        const i32 reach = smaller(t.a.top + t.b.top - t.a.normal - t.b.normal, 3) + 1;
+        i32 most[VECTORS];
+        u32 any_shared[VECTORS] = {};
+        for (int n = 0; n < padded; ++n) most[n] = INT32_MIN;
+        const int first = g * t.space.group_lanes, last = first + t.space.group_lanes;
+        for (int k = first; k < last; ++k) {
+            const Aims own = aims.from(k * pitch);
+            for (int n = 0; n < padded; ++n) {
+                most[n] = larger(most[n], own.zero[n] ? domain.space.product_low : own.exponent[n]);
+                any_shared[n] |= own.shared[n];
+            }
+        }
+        const u32 *own_choice = scale.w[0] + g * pitch, *fraction_a = scale.w[1] + g * pitch,
+                  *fraction_b = scale.w[2] + g * pitch;
+        for (int n = 0; n < padded; ++n) {
+            const u32 choice = any_shared[n] ? v.w[7][n] : own_choice[n];
+            const i32 wanted = clamp(most[n] - (domain.a.top + domain.b.top) + pick16(choice, reach),
+                                     2 * domain.scale.normal, 2 * domain.scale.top);
+            const u32 pattern = (v.w[11][n] & 3) == 0 ? FULL : POW2;
+            const Pair e = split(domain.scale, domain.scale, wanted, choice >> 16);
+            code_a[n] = encode<u32>(domain.scale, 0, e.a, fraction_of<u32>(domain.scale, pattern, fraction_a[n], 0));
+            code_b[n] = encode<u32>(domain.scale, 0, e.b, fraction_of<u32>(domain.scale, pattern, fraction_b[n], 0));
+            most[n] = e.a + e.b;
+        }
+        for (int k = first; k < last; ++k) {
+            const Aims own = aims.from(k * pitch);
+            for (int n = 0; n < padded; ++n) {
+                own.scale[n] = most[n];
+                const u32 small = own.exponent[n] - most[n] < domain.a.low + domain.b.low;
+                own.zero[n] |= small & (v.w[11][n] >> 2);
+            }
+        }
+    }
+
+    void scales(i64 done, int count, int padded) {
+        const int groups = t.space.groups;
+        scale.draw(keys, call.start + u64(done), padded, groups, pitch, SCALE);
+        std::vector<u32> found(size_t(2 * groups * pitch));
+        u32 *code_a = found.data(), *code_b = code_a + groups * pitch;
+        for (int g = 0; g < groups; ++g) scales_of(g, padded, code_a + g * pitch, code_b + g * pitch);
+        store_rows(t.scale, call.out[3], done, code_a, groups, pitch, count);
+        store_rows(t.scale, call.out[4], done, code_b, groups, pitch, count);
+    }
+
+    void floats(i64 done, int count, int padded) {
+        aim_family(padded);
+        memset(aims.scale, 0, sizeof(u32) * size_t(pitch * live));
+        if (is_wide()) wide.draw(keys, call.start + u64(done), padded, live, pitch, WIDE);
+        if (t.space.groups) scales(done, count, padded);
+        is_wide() ? emit<u64>(done, count, padded) : emit<u32>(done, count, padded);
+    }
+
+    template <class Code>
+    void emit(i64 done, int count, int padded) {
+        Code *const a = reinterpret_cast<Code*>(codes.data()), *const b = a + pitch * live;
+        for (int place = 0; place < pitch * live; place += pitch) {
+            const Words own = {{lane.w[0] + place, lane.w[1] + place, lane.w[2] + place, lane.w[3] + place}};
+            encode_lanes(t, v, aims.from(place), own, wide.w[0] + place, wide.w[1] + place, padded, a + place,
+                         b + place);
+        }
+        if (t.c.present) addends_of(a, b, count, padded);
+        if (call.family == SPECIALS) {
+            lane.draw(keys, call.start + u64(done), padded, live, pitch, OVERLAY);
+            for (int vector = 0; vector < count; ++vector) specials(done, vector, a + vector, b + vector);
+        }
+        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        if (t.c.present) store(t.c, call.out[2], done, c, count);
+        emit_b(done, count, b);
+    }
+
+    template <class Code>
+    void addends_of(const Code* a, const Code* b, int count, int padded) {
+        if (!t.c.is_float) {
+            for (int n = 0; n < count; ++n) c[n] = raw_code(t.c, v.w[8][n], v.w[9][n]);
+            return;
+        }
+        t.c.item > 4 ? encode_addends<u64>(t, v, addends, padded, c) : encode_addends<u32>(t, v, addends, padded, c);
+        if constexpr (sizeof(Code) == 4)
+            if (t.c.item <= 4 && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS)
+                return mirror_products(t, addends, a, b, aims.scale, pitch, padded, c);
+        for (int n = 0; n < count; ++n) {
+            if (addends.mirror[n] < 0) continue;
+            const int at = addends.mirror[n] * pitch + n;
+            c[n] = addend(t, addends.get(n), v.w[8][n], v.w[9][n], a[at], b[at], aims.scale[at]);
+        }
+    }
+
+    // One slot, two slots (infinities and NaNs only) or a quarter of all operands become special values, sometimes a
+    // scale.
+    template <class Code>
+    void specials(i64 done, int vector, Code* a, Code* b) {
+        const VectorWords::All all = v.of(vector);
+        const u32* w = all.w;
+        const i32 slots = 2 * live + (t.c.is_float ? 1 : 0), first = pick16(w[2] >> 16, slots);
+        const u32 mode = w[0] & 3;
+        const i32 second = mode == 2 ? pick16(w[2], slots) : first;
+        const auto kind = [&](u32 word) { return mode == 2 && (word & 7) > 4 ? word - 3 : word; };
+        const auto chosen = [&](i32 slot, u32 word) {
+            return mode == 3 ? (word >> 8 & 3) == 0 : slot == first || slot == second;
+        };
+        const auto replace = [&](i32 k) {
+            const int n = k * pitch + vector;
+            const u32 own[4] = {lane.w[0][n], lane.w[1][n], lane.w[2][n], lane.w[3][n]};
+            if (chosen(2 * k, own[0])) a[k * pitch] = Code(special_code(t.a, kind(own[0]), own[1], own[1]));
+            if (chosen(2 * k + 1, own[2])) b[k * pitch] = Code(special_code(t.b, kind(own[2]), own[3], own[3]));
+        };
+        if (mode == 3)
+            for (i32 k = 0; k < live; ++k) replace(k);
+        else
+            for (i32 slot : {first, second})
+                if (slot < 2 * live) replace(slot >> 1);
+        if (t.c.is_float && chosen(2 * live, w[11])) c[vector] = special_code(t.c, kind(w[11]), w[8], w[9]);
+        if (t.space.groups) special_scales(done + vector, w);
+    }
+
+    void special_scales(i64 vector, const u32* w) const {
+        if (w[7] >> 16 & 7) return;
+        const u32 code = u32(special_code(t.scale, w[7] >> 21, w[5], w[6]));
+        const i64 at = vector * t.space.groups + pick16(w[7], t.space.groups);
+        for (int side = 0; side < 2; ++side)
+            if (w[7] >> (19 + side) & 1) store(t.scale, call.out[3 + side], at, &code, 1);
+    }
+
+    // Draws one metadata item, and stores it where wanted.
+    u32 metadata(i64 vector, int chunk) const {
+        const Space& s = t.space;
+        const u32 item = metadata_item(s.chunk, stream.draw(call.start + u64(vector), METADATA, u32(chunk)).w0);
+        if (call.out[5]) static_cast<uint8_t*>(call.out[5])[vector * (s.k / s.chunk) + chunk] = uint8_t(item);
+        return item;
+    }
+
+    // b: the live elements in place; where A is sparse, any value in the others.
+    template <class Code>
+    void emit_b(i64 done, int count, const Code* b) {
+        const Space& s = t.space;
+        if (!s.chunk) return store_rows(t.b, call.out[1], done, b, s.k, pitch, count);
+        const int kept = s.chunk / 2;
+        for (int vector = 0; vector < count; ++vector) {
+            for (int k = 0; k < s.k; ++k) {
+                const Block x = stream.draw(call.start + u64(done + vector), IDLE, u32(k));
+                const i32 exponent = t.b.low + pick(x.w0, t.b.top - t.b.low + 1);
+                whole[size_t(k)] = t.b.is_float
+                                       ? encode<Code>(t.b, x.w3 & 1, exponent, fraction_of<Code>(t.b, FULL, x.w1, x.w2))
+                                       : Code(raw_code(t.b, x.w1, 0));
+            }
+            for (int chunk = 0; chunk < s.k / s.chunk; ++chunk) {
+                const u32 item = metadata(done + vector, chunk);
+                for (int i = 0; i < kept; ++i)
+                    whole[size_t(chunk * s.chunk + metadata_element(s.chunk, item, i))] =
+                        b[(chunk * kept + i) * pitch + vector];
+            }
+            store(t.b, call.out[1], (done + vector) * s.k, whole.data(), s.k);
+        }
+    }
+
+    void integers(i64 done, int count) {
+        const u32 share = call.family == EXTREMES ? 4 : 1;
+        u64 *const a = codes.data(), *const b = a + pitch * live;
+        for (int place = 0; place < pitch * live; place += pitch)
+            for (int vector = 0, n = place; vector < count; ++vector, ++n) {
+                const bool same = share == 4 && (v.w[0][vector] & 1);
+                const u32 w0 = lane.w[0][n], w3 = lane.w[3][n];
+                a[n] = (w0 >> 8 & 3) < share ? edge_code(t.a, same ? v.w[4][vector] : w0)
+                                             : raw_code(t.a, lane.w[1][n], 0);
+                b[n] = (w3 >> 8 & 3) < share ? edge_code(t.b, same ? v.w[5][vector] : w3)
+                                             : raw_code(t.b, lane.w[2][n], 0);
+            }
+        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        emit_b(done, count, b);
+        if (!t.c.present) return;
+        for (int n = 0; n < count; ++n) {
+            const u32 word = v.w[10][n], kind = word & 3;
+            c[n] = kind == 0   ? edge_code(t.c, word >> 2)
+                   : kind == 3 ? raw_code(t.c, v.w[8][n], v.w[9][n])
+                               : near_limit(t.c, word >> 8, v.w[8][n]);
+        }
+        store(t.c, call.out[2], done, c, count);
+    }
+
+    void circuits(i64 done, int count, int padded) {
+        const u64 unit = unit_scale(t);
+        u64 *const a = codes.data(), *const b = a + pitch * live;
+        v.draw(keys, call.start + u64(done), padded, 2);
+        Block shared{};
+        for (int vector = 0; vector < count; ++vector) {
+            const u64 index = call.start + u64(done + vector);
+            if (vector == 0 || (index & ((1u << GROUP_BITS) - 1)) == 0)
+                shared = stream.draw(index >> GROUP_BITS, SHARED, 0);
+            const VectorWords::All w = v.of(vector);
+            const Circuit circuit(t, call.family, stream, index, w.w, shared);
+            for (int k = 0, n = vector; k < live; ++k, n += pitch) {
+                const Codes<u64> pair = circuit.of(k);
+                a[n] = pair.a;
+                b[n] = pair.b;
+            }
+            c[vector] = circuit.c;
+            for (int side = 0; side < 2; ++side)
+                for (int g = 0; g < t.space.groups; ++g)
+                    store(t.scale, call.out[3 + side], (done + vector) * t.space.groups + g, &unit, 1);
+        }
+        if (t.c.present) store(t.c, call.out[2], done, c, count);
+        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        emit_b(done, count, b);
+    }
+
+public:
+    explicit Separate(const GeneratorCall& given)
+        : t(read_domain(given.domain)), stream{given.seed, given.stream}, keys(stream), call(given), live(t.space.live),
+          pitch(vectors_of_tile(live)) {
+        lay_out();
+    }
+
+    void run() {
+        if (streamed(call)) return StreamMaker(t, stream, call, call.family == CLUSTERED).run();
+        for (i64 done = 0; done < call.count; done += pitch) {
+            const int count = int(call.count - done < pitch ? call.count - done : pitch);
+            const int padded = (count + LEAST_VECTORS - 1) / LEAST_VECTORS * LEAST_VECTORS;
+            if (call.family >= CODES) {
+                circuits(done, count, padded);
+                continue;
+            }
+            v.draw(keys, call.start + u64(done), padded, 3);
+            lane.draw(keys, call.start + u64(done), padded, live, pitch, LANE);
+            t.a.is_float ? floats(done, count, padded) : integers(done, count);
+        }
+    }
+};
+
+}  // namespace
+}  // namespace generators
+}  // namespace MMAPROBE_BUILD
+}  // namespace mmaprobe
