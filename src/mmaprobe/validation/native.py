@@ -79,15 +79,16 @@ class SiliconPipeline(Pipeline):
     cpu: Cpu
 
     def compare(
-        self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int
-    ) -> tuple[int, NDArray[np.int64]]:
+        self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int,
+        version: int | None = None,
+    ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
         """How many of ``count`` results differ, and the indices of the first ``limit`` of them.
 
         NotHereError without the instruction, DeviceError where it is masked.
         """
         unit, control = self.cpu.unit(self.instruction)
         bad, where = _native.silicon(
-            domain(self.instruction).packed(), FAMILIES.index(family), stream_number(family), seed, start, count,
+            domain(self.instruction).packed(), FAMILIES.index(family), stream_number(family, version), seed, start, count,
             self.programs[0], unit, control, nan == "any", limit, isa(),
         )  # fmt: skip
         return bad, np.array(where, np.int64)
