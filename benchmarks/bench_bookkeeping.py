@@ -58,6 +58,8 @@ def main() -> None:
     work = work_of(plan, device, device, 1)
     counts_only(work_of(replace(plan, vectors=10_000, least_vectors=10_000), device, device, 1))
     rounds = [(counts_only(work), campaign(work)) for _ in range(1 if "--smoke" in sys.argv else ROUNDS)]
+    for number, (alone, kept) in enumerate(rounds, 1):
+        print(f"round {number}: counts alone {alone:.2f} s, as a campaign {kept:.2f} s")
     alone, kept = (min(column) for column in zip(*rounds, strict=True))
     print(f"{vectors * len(INSTRUCTIONS):,} vectors in {len(work.parts)} parts and {SHARDS} shards")
     print(

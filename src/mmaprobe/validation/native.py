@@ -88,7 +88,8 @@ class SiliconPipeline(Pipeline):
         """
         unit, control = self.cpu.unit(self.instruction)
         bad, where = _native.silicon(
-            domain(self.instruction).packed(), FAMILIES.index(family), stream_number(family, version), seed, start, count,
+            domain(self.instruction).packed(), FAMILIES.index(family), stream_number(family, version), seed, start,
+            count,
             self.programs[0], unit, control, nan == "any", limit, isa(),
         )  # fmt: skip
         return bad, np.array(where, np.int64)
