@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from mmaprobe.campaigns import engines
 from mmaprobe.campaigns.campaign import put_together, read_shards
 from mmaprobe.campaigns.engines import EngineOptions
 from mmaprobe.campaigns.parts import Shard
@@ -22,6 +23,7 @@ from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.campaigns.shard_file import SUFFIX, write_shard
 from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
 from mmaprobe.devices.base import open_device
+from mmaprobe.errors import NotHereError
 
 SCRIPT = Path(__file__).parent / "clusters" / "one_node_slurm.sh"
 DOT = """
@@ -135,7 +137,8 @@ def test_slurm_with_a_job_killed(tmp_path: Path, slow: str, monkeypatch: pytest.
 
 
 @pytest.mark.needs("dask")
-def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str) -> None:
+def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "ANSWERS", 1.0)
     options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("dask", scheduler="tcp://127.0.0.1:9"))
-    with pytest.raises(Exception, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(NotHereError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         validate_plan(slow, slow, plan_of(slow), options)

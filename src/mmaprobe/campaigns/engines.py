@@ -40,6 +40,8 @@ PATIENCE = 3
 late."""
 LEAST_MINUTES = 1e-3
 """Minutes of a shard at least, where minutes are counted: none would be no limit."""
+ANSWERS = 10.0
+"""Seconds in which a scheduler of dask must answer."""
 DAY = 1440
 """Minutes after which Slurm may end the job of a shard."""
 MOST_WORKERS = 4096
@@ -227,9 +229,10 @@ def _dask(options: EngineOptions) -> Iterator[tuple[Run, int]]:
 
 
 def _begun(options: EngineOptions) -> Mapping[str, object]:
-    """Of a cluster that is begun here: processes of one thread each, and no page on the network."""
+    """How long a scheduler may take to answer; of a cluster that is begun here: processes of one thread each, and no page
+    on the network."""
     local = {"n_workers": options.workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    return {} if options.scheduler else local
+    return {"timeout": ANSWERS} if options.scheduler else local
 
 
 @contextmanager
