@@ -229,8 +229,8 @@ def _dask(options: EngineOptions) -> Iterator[tuple[Run, int]]:
 
 
 def _begun(options: EngineOptions) -> Mapping[str, object]:
-    """How long a scheduler may take to answer; of a cluster that is begun here: processes of one thread each, and no page
-    on the network."""
+    """How long a scheduler may take to answer; of a cluster that is begun here: processes of one thread, and no page on
+    the network."""
     local = {"n_workers": options.workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     return {"timeout": ANSWERS} if options.scheduler else local
 
