@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from mmaprobe.campaigns import canaries
+from mmaprobe.campaigns import canaries, shard
 from mmaprobe.campaigns.campaign import put_together, read_shards, write_campaign
 from mmaprobe.campaigns.canaries import check_canary
 from mmaprobe.campaigns.engines import EngineOptions, Order, WorkerDiedError, run_orders
@@ -226,6 +226,28 @@ def test_a_planted_difference_that_is_not_reported_ends_all(monkeypatch: pytest.
     monkeypatch.setattr(canaries, "validate", blind)
     with pytest.raises(InternalError, match=r"was planted in model.* and not reported"):
         check_canary(device, device, made, 1)
+
+
+def test_an_interrupt_while_something_is_planted_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*given: object, **more: object) -> Summary:
+        return Summary(DPPS, "a", "b", 0, 100, 0, 0, (), (), 0.0, interrupted=True)
+
+    monkeypatch.setattr(canaries, "validate", stopped)
+    device = open_device(X86)
+    with pytest.raises(KeyboardInterrupt):
+        check_canary(device, device, lookup.instruction(DPPS), 1)
+
+
+def test_each_part_is_asked_its_own_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def noted(*given: object, first: int, **more: object) -> Summary:
+        asked.append((first, int(str(given[3]))))
+        return validate(*given, first=first, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shard, "validate", noted)
+    run_shard(work(replace(PLAN, instructions=(DPPS,), least_instructions=1)), Shard())
+    assert asked == [(0, 10_000), (10_000, 30_000)]
 
 
 def test_a_canary_is_planted_where_the_reference_is_no_model() -> None:
