@@ -169,8 +169,8 @@ def lacks(said: str) -> str:
 
 
 def noticed(code: int, said: str) -> bool:
-    """Whether a run of tests failed, did not end, or could not load what the fault broke."""
-    return code in (-1, 1, 2, 3) or (code == 4 and any(words in said for words in NOT_LOADED))
+    """Whether a run of tests failed, did not end, crashed (by a signal), or could not load what the fault broke."""
+    return code < 0 or code in (1, 2, 3) or (code == 4 and any(words in said for words in NOT_LOADED))
 
 
 def sound(tree: Tree, rows: list[Fault]) -> bool:
