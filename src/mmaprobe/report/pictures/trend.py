@@ -16,6 +16,8 @@ NARROWEST = 7.0
 """Inches that a picture is wide at least."""
 PANEL = 2.0
 """Inches that a panel is high."""
+HEADROOM = 0.08
+"""Of a panel's height above its largest value, and below 0, so that a dot is seen whole."""
 
 
 def draw_trend(nights: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -29,11 +31,14 @@ def draw_trend(nights: Sequence[Mapping[str, Any]], path: Path) -> None:
     figure = new_figure(path, max(NARROWEST, NIGHT * len(dates) + 2), PANEL * len(PANELS) + 1.6)
     every = figure.subplots(len(PANELS), 1, sharex=True)
     for axes, (key, title) in zip(every, PANELS, strict=True):
+        most = max((row[key] or 0 for row in nights), default=0)
         for unit in units:
             told = [row for row in nights if str(row["unit"]) == unit and row[key] is not None]
             axes.plot([place[str(row["begun"])] for row in told], [row[key] for row in told], marker="o", label=unit)
         axes.set_title(title, loc="left", fontsize=9, color=INK)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(-HEADROOM * max(most, 1), (1 + HEADROOM) * max(most, 1))
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.tick_params(labelsize=7, colors=SOFT)
         axes.spines[["top", "right"]].set_visible(False)
     every[-1].set_xticks(range(len(dates)), [date[:16].replace("T", " ") for date in dates], rotation=60, ha="right")
