@@ -17,15 +17,17 @@ from mmaprobe.campaigns.parts import Shard, parts_of, shard_named
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
-from mmaprobe.campaigns.summary_rows import campaign_lines
+from mmaprobe.campaigns.summary_rows import campaign_lines, summary_of_campaign
 from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
 from mmaprobe.catalog import lookup
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
-from mmaprobe.errors import InternalError, UsageError
+from mmaprobe.errors import InternalError, NotHereError, UsageError
 from mmaprobe.evidence.files import json_text, sealed
 from mmaprobe.evidence.store import Store
 from mmaprobe.generators import families_for, plan
+from mmaprobe.report.junit import to_junit
 from mmaprobe.validation import validate
 from mmaprobe.validation.summary import FamilyCount, Summary
 
@@ -209,6 +211,48 @@ def test_a_budget_that_ends_it_is_an_outcome_of_its_own(tmp_path: Path) -> None:
     assert not store.finished
 
 
+def test_a_shard_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would draw its own, and none could be merged."""
+    monkeypatch.delenv("MMAPROBE_SEED", raising=False)
+    assert main(["validate", X86, X86, DPPS, "--plan", "quick", "--shard", "0/2"]) == 2
+    assert "a shard needs a seed, the same for all of them: --seed N" in capsys.readouterr().err
+
+
+def test_what_was_not_reached_is_not_called_equal() -> None:
+    """In no row, nor in JUnit: of one instruction its vectors, of the other none."""
+    result = run_shard(work(), Shard())
+    some = tuple(part for part in result.done if part.instruction == DPPS)
+    left = tuple((part.number, part.instruction) for part in result.done if part.instruction == DOT)
+    campaign = put_together([("here", replace(result, done=some, left=left, ended="budget"))])
+    summary = summary_of_campaign(campaign)
+    assert {row.instruction: row.outcome for row in summary.rows} == {DPPS: "equal", DOT: "inconclusive"}
+    assert (campaign.exit_code, summary.exit_code) == (4, 4)
+    assert not any("each instruction alone" in line for line in campaign_lines(campaign))
+    assert to_junit(summary).count("<error") == 2
+
+
+def test_fewer_instructions_than_the_plan_wants_are_red_in_every_report() -> None:
+    plan = replace(PLAN, instructions=(DPPS,), states=True, vectors=1_000, least_vectors=1_000, witnesses=False)
+    campaign = put_together([("here", run_shard(work(plan), Shard()))])
+    summary = summary_of_campaign(campaign)
+    assert (campaign.compared, len(summary.rows) > 2) == (1, True)
+    assert (campaign.exit_code, summary.exit_code) == (4, 4)
+    assert "1 instructions were compared as the plan wants; at least 2 must be" in to_junit(summary)
+
+
+def test_an_instruction_that_cannot_be_asked_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(dut: object, ref: object, made: Instruction, seed: int) -> int:
+        if made.id == DPPS:
+            raise NotHereError("no compiler takes it")
+        return 1
+
+    monkeypatch.setattr(shard, "check_canary", broken)
+    campaign = put_together([("here", run_shard(work(), Shard()))])
+    rows = {row.instruction: row for row in campaign.rows}
+    assert (rows[DPPS].error, rows[DPPS].exit_code, rows[DOT].exit_code) == ("no compiler takes it", 3, 0)
+    assert campaign.exit_code == 4
+
+
 def test_nothing_compared_is_never_green() -> None:
     ticks = iter(range(10**6))
     nothing = put_together([("here", run_shard(work(), Shard(), minutes=1e-9, clock=lambda: next(ticks)))])
@@ -360,6 +404,9 @@ WRONG_CALLS = [
     (["--plan", "quick", "--resume"], "--resume needs the folder"),
     (["--plan", "quick", "--shard", "2/2"], "shard 2 of 2; it must be 0 to 1"),
     (["--plan", "quick", "--engine", "dusk"], "no engine 'dusk'"),
+    (["--plan", "quick", "--workers", "2"], "need a folder: --out FOLDER"),
+    (["--plan", "quick", "--shard", "0/2", "--workers", "2"], "--workers goes without --shard"),
+    (["--plan", "quick", "--shard", "0/2", "--junit", "j.xml"], "--junit goes without --shard"),
 ]
 
 

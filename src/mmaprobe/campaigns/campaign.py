@@ -49,16 +49,10 @@ class CampaignRow:
 
     @property
     def exit_code(self) -> int:
-        """Of its own; of one that the budget left no vector, 0: the plan's minimum is another matter."""
+        """Of its own: what was compared not at all, for whatever reason, is inconclusive."""
         if self.error:
             return self.code
-        return (
-            self.summary.exit_code
-            if self.vectors and self.summary is not None
-            else 0
-            if self.unfinished
-            else INCONCLUSIVE
-        )
+        return self.summary.exit_code if self.summary is not None and self.vectors else INCONCLUSIVE
 
 
 @dataclass(frozen=True)
@@ -95,20 +89,39 @@ class Campaign:
         return len({_base(row.instruction) for row in self.rows} - below)
 
     @property
+    def few(self) -> bool:
+        """Whether fewer instructions were compared than the plan wants."""
+        return self.compared < int(self.plan["least_instructions"])
+
+    @property
     def below(self) -> tuple[str, ...]:
         """What had fewer vectors than the plan's least when the budget was spent."""
         return tuple(row.instruction for row in self.rows if self._below(row) and not row.error)
 
     def _below(self, row: CampaignRow) -> bool:
-        """A part that is left may hold what is missing; without one there is no more (of a recording)."""
-        return not row.vectors or (row.unfinished and row.vectors < self.plan["least_vectors"])
+        """One that failed is; else a part that is left may hold what is missing, and without one there is no more (of a
+        recording)."""
+        return bool(row.error) or not row.vectors or (row.unfinished and row.vectors < self.plan["least_vectors"])
 
     @property
     def exit_code(self) -> int:
         """The first of 70, 5, 1, 4, 3, 0: 4 also below what the plan demands at least."""
         codes = {row.exit_code for row in self.rows}
-        least = bool(self.below) or self.compared < self.plan["least_instructions"]
-        return run_code(codes | ({INCONCLUSIVE} if least else set()), self.vectors, 0, bool(self.absent))
+        least = {INCONCLUSIVE} if self.below or self.few else set()
+        return run_code(codes | least, self.vectors, 0, bool(self.absent))
+
+    @property
+    def header(self) -> Header:
+        """As its evidence begins: the id of the run is made of it."""
+        settings = {"plan": dict(self.plan), "reference": self.reference.name, "parts": self.parts}
+        return Header(
+            device=self.device.name,
+            identity=self.device.identity,
+            version=self.version,
+            seed=self.seed,
+            settings=settings | {"reference_identity": dict(self.reference.identity)},
+            execution={"begun": self.begun},
+        )
 
 
 def _base(instruction: str) -> str:
@@ -165,11 +178,10 @@ def _check_alike(shards: Sequence[tuple[str, ShardResult]]) -> None:
                                  f"({mine.architecture})")  # fmt: skip
         if first.absent != other.absent:
             raise UsageError(f"{name} lacks other instructions than {where}: the devices are not alike")
-    parameters = {result.reference.identity.get("parameters", "") for _, result in shards}
-    if len(parameters) > 1:
-        raise UsageError(
-            "the shards were compared with references of different parameters; run them anew with one package"
-        )
+    for role in ("device", "reference"):
+        parameters = {getattr(result, role).identity.get("parameters", "") for _, result in shards}
+        if len(parameters) > 1:
+            raise UsageError(f"the {role}s of the shards are models of different parameters; run them with one package")
 
 
 def _differ(ours: Any, theirs: Any) -> str:
@@ -253,15 +265,7 @@ def read_shards(places: Sequence[Path]) -> list[tuple[str, ShardResult]]:
 def write_campaign(campaign: Campaign, folder: Path) -> Store:
     """Put a campaign into an evidence folder, a new one or that of the same; UsageError where there is other evidence,
     CannotWriteError."""
-    settings = {"plan": dict(campaign.plan), "reference": campaign.reference.name, "parts": campaign.parts}
-    header = Header(
-        device=campaign.device.name,
-        identity=campaign.device.identity,
-        version=campaign.version,
-        seed=campaign.seed,
-        settings=settings | {"reference_identity": dict(campaign.reference.identity)},
-        execution={"begun": campaign.begun},
-    )
+    header = campaign.header
     again = (folder / MANIFEST).exists() and read_manifest(folder).header.run == header.run
     store = Store(folder, header) if again else Store.create(folder, header)  # a killed one wrote a part of the same
     for row in campaign.rows:

@@ -1,7 +1,8 @@
 """A difference that is planted before anything counts: what does not report it would report no other one.
 
 Where the reference is a model, it is exchanged for a datapath that some of a few vectors tell from it, and compared
-the very way that is to come, native code included.  Elsewhere the last result of every batch has its lowest bit
+the very way that is to come, native code included; the fused campaigns of a GPU plant one of their own
+(``validation.fused``).  Elsewhere the last result of every batch has its lowest bit
 changed on its way back from the reference.
 """
 

@@ -20,9 +20,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
-from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.errors import InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.store import now
-from mmaprobe.exit_codes import DEVICE_FAILED, run_code
+from mmaprobe.exit_codes import run_code
 from mmaprobe.runs.beginning import OF_THE_MOMENT
 from mmaprobe.survey.smoke import validate_witnesses
 from mmaprobe.validation import Summary, validate
@@ -153,7 +153,7 @@ class Comparing:
     """Parts compared one after the other, in at most so many ``minutes`` (0: in any time), and what was found so far.
 
     What an instruction does wrong is kept with it, and its other parts are left out; KeyboardInterrupt and what ends
-    all (a device that is gone) end it.
+    all (a device that is gone, a planted difference that is not reported) end it.
     """
 
     work: PlanWork
@@ -190,10 +190,10 @@ class Comparing:
             if made.id not in self.canaries:
                 self.canaries[made.id] = check_canary(work.dut, work.ref, made, work.seed)
             summary = self._vectors(part)
-        except ENDS_ALL:
+        except (*ENDS_ALL, InternalError):
             raise
-        except DeviceError as error:
-            return PartResult(part.number, made.id, error=str(error), code=DEVICE_FAILED)
+        except MmaprobeError as error:
+            return PartResult(part.number, made.id, error=str(error), code=error.exit_code)
         if summary.interrupted and not summary.stopped:
             raise KeyboardInterrupt
         return PartResult(part.number, made.id, summary)

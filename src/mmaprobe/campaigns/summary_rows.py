@@ -8,6 +8,7 @@ from typing import Any
 
 from mmaprobe.campaigns.campaign import Campaign, CampaignRow
 from mmaprobe.derivation.certificate import one_in
+from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
@@ -23,15 +24,15 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
     return RunSummary(
         device=campaign.device.name,
         identity=campaign.device.identity,
-        run=campaign.parts[:12],
+        run=campaign.header.run,
         version=campaign.version,
         seed=campaign.seed,
         rows=tuple(_row(row, campaign.device.name, evidence) for row in campaign.rows),
         not_here=campaign.absent,
         evidence=evidence,
         seconds=campaign.seconds,
-        ended=campaign.ended,
-        least=int(campaign.plan["least_instructions"]),
+        ended="; ".join(_ends(campaign)),
+        failure=INCONCLUSIVE if campaign.few else 0,
         unreached=len(campaign.below),
     )
 
@@ -60,8 +61,8 @@ def campaign_json(campaign: Campaign, evidence: str = "") -> dict[str, Any]:
 
 def excluded(campaign: Campaign) -> int:
     """A fault on 1 in so many generated vectors, or more, is excluded at 95 % of every instruction without a mismatch;
-    0 where some had none."""
-    return one_in(min((_generated(row) for row in campaign.rows if row.vectors and not row.mismatches), default=0))
+    0 where some had no such vectors."""
+    return one_in(min((_generated(row) for row in campaign.rows if not row.mismatches), default=0))
 
 
 def excluded_of(row: CampaignRow) -> int:
@@ -90,12 +91,17 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
         )
     if campaign.canaries:
         yield f"a difference was planted in {campaign.canaries} comparisons and reported in each"
-    if campaign.ended:
-        yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"
+    yield from _ends(campaign)
     if campaign.below:
         yield f"fewer vectors than the plan's least of {plan['least_vectors']:,}: {_some(campaign.below)}"
-    if campaign.compared < plan["least_instructions"]:
-        least = plan["least_instructions"]
+
+
+def _ends(campaign: Campaign) -> Iterator[str]:
+    """That the budget ended it, and that it is fewer instructions than the plan wants."""
+    if campaign.ended:
+        yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"
+    if campaign.few:
+        least = campaign.plan["least_instructions"]
         yield f"{campaign.compared} instructions were compared as the plan wants; at least {least} must be"
 
 

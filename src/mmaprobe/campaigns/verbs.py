@@ -47,6 +47,8 @@ class CampaignOptions:
             raise UsageError(f"--shards is {self.shards:,}; it must be 1 to {MOST_SHARDS:,}")
         if self.resume and self.out is None:
             raise UsageError("--resume needs the folder to go on in: --out FOLDER")
+        if self.out is None and (self.shards or self.engine != EngineOptions()):
+            raise UsageError("shards, and workers or an engine to run them, need a folder: --out FOLDER")
 
 
 def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: CampaignOptions) -> Campaign:
@@ -66,7 +68,9 @@ def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: Campa
 
 
 def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, options: CampaignOptions) -> ShardResult:
-    """Run one shard; its file goes into ``out``."""
+    """Run one shard; its file goes into ``out``.  UsageError without a seed: all shards need the same."""
+    if fixed(options.seed) is None:
+        raise UsageError("a shard needs a seed, the same for all of them: --seed N")
     minutes = plan.minutes if options.budget is None else options.budget
     work = _work(plan, dut, ref, seed_of(options.seed))
     result = run_shard(work, shard, minutes=minutes, progress=options.progress)

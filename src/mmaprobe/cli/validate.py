@@ -31,19 +31,11 @@ if TYPE_CHECKING:
     from mmaprobe.campaigns.shard import ShardResult
     from mmaprobe.campaigns.verbs import CampaignOptions
 
-OF_A_PLAN = (
-    "shard",
-    "out_folder",
-    "resume",
-    "budget",
-    "engine",
-    "workers",
-    "shards",
-    "scheduler",
-    "partition",
-    "junit",
-    "markdown",
-)
+NOT_OF_A_SHARD = (
+    "resume", "engine", "workers", "shards", "scheduler", "partition", "junit", "markdown",
+)  # fmt: skip
+"""Options of a whole plan, which a single shard does not take."""
+OF_A_PLAN = ("shard", "out_folder", "budget", *NOT_OF_A_SHARD)
 """Options that go with ``--plan`` alone."""
 JunitOption = Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")]
 
@@ -94,9 +86,11 @@ def validate(
         from mmaprobe.campaigns.verbs import CampaignOptions
 
         refuse(context, ("vectors", "generator", "nan", "save"), "goes without --plan, which says it")
+        if shard:
+            refuse(context, NOT_OF_A_SHARD, "goes without --shard, which is one of them alone")
         chosen = _plan(plan, instruction)
         options = CampaignOptions(
-            None if seed is None and resume else drawn(seed), out_folder, budget, shards, resume,
+            seed if resume or shard else drawn(seed), out_folder, budget, shards, resume,
             EngineOptions(engine, workers, scheduler, partition),
         )  # fmt: skip
         return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, Told(junit, markdown, as_json))
