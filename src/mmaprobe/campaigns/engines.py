@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import queue
 import subprocess
 import threading
 import time
@@ -67,14 +66,12 @@ class Order:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Which engine, with how many workers; ``scheduler`` is the address of dask's, ``partition`` one of Slurm's;
-    ``gpus``: those that the workers share out among them, one each (else each takes the device as it is named)."""
+    """Which engine, with how many workers; ``scheduler`` is the address of dask's, ``partition`` one of Slurm's."""
 
     name: str = "local"
     workers: int = 1
     scheduler: str = ""
     partition: str = ""
-    gpus: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
@@ -135,7 +132,7 @@ def run_orders(
     The first error of a shard ends all; so does one whose worker dies ``TRIES`` times (DeviceError).  NotHereError
     where the engine is not installed, or its scheduler does not answer.
     """
-    if options.name == "local" and options.workers == 1 and not options.gpus:
+    if options.name == "local" and options.workers == 1:
         clock = _Clock(minutes, len(orders), 1)
         for order in orders:
             done(run_order(clock.begins(order)))
@@ -168,27 +165,22 @@ def run_orders(
 @contextmanager
 def _local(options: EngineOptions) -> Iterator[tuple[Run, int]]:
     """Processes of this machine, one a worker: where one dies, it is known whose shard it had."""
-    gpus: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for gpu in options.gpus:
-        gpus.put(gpu)
     mine = threading.local()
     pools: list[ProcessPoolExecutor] = []
 
     def run(order: Order) -> str:
-        if not hasattr(mine, "gpu"):
-            mine.gpu = gpus.get() if options.gpus else ""
         if getattr(mine, "pool", None) is None:
             context = multiprocessing.get_context("spawn")
             mine.pool = ProcessPoolExecutor(1, context, _end_with, (os.getpid(),))
             pools.append(mine.pool)
         try:
-            return str(mine.pool.submit(run_order, replace(order, dut=mine.gpu or order.dut)).result())
+            return str(mine.pool.submit(run_order, order).result())
         except BrokenProcessPool:
             mine.pool = None
             raise WorkerDiedError("its process died") from None
 
     try:
-        yield run, len(options.gpus) or options.workers
+        yield run, options.workers
     finally:
         for pool in pools:
             pool.shutdown(wait=True, cancel_futures=True)
