@@ -32,6 +32,7 @@ from mmaprobe.errors import MmaprobeError
 from mmaprobe.generators import MIX, families_for
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
+from mmaprobe.generators.tiles import tile_version
 from mmaprobe.validation import validate
 from mmaprobe.validation.batches import even
 from mmaprobe.validation.native import has_kernel, isa
@@ -109,10 +110,11 @@ class Form:
         """Nanoseconds that one vector takes to generate: tiles and separate vectors as a validation mixes them."""
         tiles = sum(chunk.count for chunk in even(self.made, family, 0, count, BLOCK) if chunk.tiles) / count
         m, n = self.made.m, self.made.n
-        whole = self._generate(family, m, n) if tiles else 0.0
+        version = tile_version(self.made, family) if tiles else None
+        whole = self._generate(family, m, n, version) if tiles else 0.0
         return tiles * whole + (1 - tiles) * self._generate(family, 1, 0)
 
-    def _generate(self, family: str, m: int, n: int) -> float:
+    def _generate(self, family: str, m: int, n: int, version: int | None = None) -> float:
         """Nanoseconds a result of tiles of m rows and n columns; n = 0: of separate vectors."""
         t, results = domain(self.made), m * n if n else 1
         count = max(1, self.block // results)
@@ -124,7 +126,7 @@ class Form:
         operands = [
             np.zeros(units * size, kinds[name].dtype) if name in kinds else None for name, size in sizes.items()
         ]
-        given = (t.packed(), FAMILIES.index(family), stream_number(family), 1, 0, count, m, n, operands)
+        given = (t.packed(), FAMILIES.index(family), stream_number(family, version), 1, 0, count, m, n, operands)
         turns = 1 if self.trials == 1 else 16
 
         def work() -> None:

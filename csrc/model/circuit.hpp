@@ -10,6 +10,20 @@ namespace generators {
 constexpr u64 ODD = 0x9E3779B97F4A7C15ull;
 constexpr i32 COUNTED = 20, GROUP_BITS = 6;
 
+// Fraction fields by kind: random (0 and 7), all ones, a one at a place or a zero, ones above it or below it, 0101...
+MMAPROBE_HD u64 circuit_pattern(i32 fraction, u32 kind, i32 place, u64 random) {
+    const u64 full = (u64(1) << fraction) - 1, bit = u64(1) << place >> 1, below = (u64(1) << place) - 1;
+    switch (kind) {
+        case 1: return full;
+        case 2: return bit & full;
+        case 3: return ~bit & full;
+        case 4: return ~below & full;
+        case 5: return below & full;
+        case 6: return 0x5555555555555555ull << (place & 1) & full;
+        default: return random;
+    }
+}
+
 // What a vector's live lanes hold: all but `dropped` the pair a, b, by turns with b_other (lane < 0), or that in `lane`,
 // others in `other` and `third`, and zeros.
 struct Circuit {
@@ -41,7 +55,6 @@ struct Circuit {
         return {a, ((k + (dropped == 0)) & 1) && !unpaired ? b_other : b};
     }
 
-private:
     // Infinities and NaNs among codes of up to 8 bits.
     static MMAPROBE_HD bool special(const Layout& f, u64 code) {
         return f.is_float && (f.nan_rule == NEGATIVE_ZERO ? code == f.sign : (code & (f.sign - 1)) > f.largest);
@@ -50,20 +63,9 @@ private:
         const bool one_zero = f.nan_rule == NEGATIVE_ZERO && (code & (f.sign - 1)) == 0;
         return f.is_float && !one_zero ? code ^ f.sign : code;
     }
-    static MMAPROBE_HD u64 mask(i32 bits) { return (u64(1) << bits) - 1; }
 
-    static MMAPROBE_HD u64 pattern(i32 fraction, u32 kind, i32 place, u32 high, u32 low) {
-        const u64 full = mask(fraction), bit = u64(1) << place >> 1;
-        switch (kind) {
-            case 1: return full;
-            case 2: return bit & full;
-            case 3: return ~bit & full;
-            case 4: return ~mask(place) & full;
-            case 5: return mask(place) & full;
-            case 6: return 0x5555555555555555ull << (place & 1) & full;
-            default: return random_bits<u64>(fraction, high, low);
-        }
-    }
+private:
+    static MMAPROBE_HD u64 mask(i32 bits) { return (u64(1) << bits) - 1; }
 
     MMAPROBE_HD void codes(const Domain& t, const Stream& stream, u64 index) {
         const i32 bits = t.a.bits + t.b.bits;
@@ -78,8 +80,8 @@ private:
         const i32 fa = t.a.fraction, fb = t.b.fraction;
         const u32 style = v[0], mode = u32(index >> GROUP_BITS) & 3;
         const u64 turn = index >> GROUP_BITS >> 2;
-        u64 x = pattern(fa, style & 7, pick16(v[1], fa + 1), v[4], v[5]);
-        u64 y = pattern(fb, style >> 3 & 7, pick16(v[1] >> 16, fb + 1), v[6], v[7]);
+        u64 x = circuit_pattern(fa, style & 7, pick16(v[1], fa + 1), random_bits<u64>(fa, v[4], v[5]));
+        u64 y = circuit_pattern(fb, style >> 3 & 7, pick16(v[1] >> 16, fb + 1), random_bits<u64>(fb, v[6], v[7]));
         if ((style >> 3 & 7) == 7) y = x >> larger(fa - fb, 0) << larger(fb - fa, 0);
         if (mode == 1 && fa + fb <= COUNTED) {
             const u64 n = (turn << GROUP_BITS | (index & mask(GROUP_BITS))) + stream.seed * ODD;

@@ -14,23 +14,25 @@ from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, regenerate
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
-from mmaprobe.generators.tiles import native_tiles, reference_tiles, takes_aims, tile_version, vector_at
+from mmaprobe.generators.tiles import can_aim, native_tiles, reference_tiles, takes_aims, tile_version, vector_at
 from mmaprobe.operands.batch import Batch
+from stand_ins.circuit import Fault, kills
 
 SHAPES = [(16, 8), (8, 8), (24, 5), (1, 20), (40, 17)]
 TILED = [replace(each, m=16, n=8) for each in FLOATS]
 AIMED = [each for each in TILED if takes_aims(each)]
 HALF, BFLOAT = TILED[0], replace(make("bf16", "bf16", "f32", "f32", 16), m=16, n=8)
+EIGHT = replace(make("e4m3", "e4m3", "f32", "f32", 8), m=16, n=8)
 MADE = {
     "cancel": 0xF5D54FA4, "ulp": 0x98223394, "tie": 0x35129E45, "zlad": 0x96503B3C,
     "tiny": 0x7EE770A5, "subnormals": 0x466C299C, "extremes": 0x42CDD12A, "conly": 0x3DC4FD41,
-    "zeros": 0x560FB121,
+    "zeros": 0x560FB121, "specials": 0x715BE3B7, "multiplier": 0xAA04F94F, "carries": 0x71947D81, "codes": 0x2B3DD42C,
 }  # fmt: skip
 """CRC-32 of a, b and c of three tiles of each family: a recipe names them for ever."""
 
 
 def families_of(instruction):
-    return [family for family in families_for(instruction) if family in TILE_VERSIONS]
+    return [family for family in families_for(instruction) if family in TILE_VERSIONS and can_aim(instruction, family)]
 
 
 def test_what_has_rows_that_aim():
@@ -54,7 +56,7 @@ def test_native_tiles_are_the_references(instruction):
 
 @pytest.mark.parametrize("family", TILE_VERSIONS)
 def test_a_tile_is_what_it_was(family):
-    tiles = native_tiles(HALF, family, 5, 48, 3)
+    tiles = native_tiles(EIGHT if family == "codes" else HALF, family, 5, 48, 3)
     assert zlib.crc32(b"".join(part.tobytes() for part in (tiles.a, tiles.b, tiles.c))) == MADE[family]
 
 
@@ -73,7 +75,8 @@ def test_codes_are_finite_and_of_the_format(instruction):
             fmt = instruction.formats()[name]
             assert value.dtype == fmt.dtype
             assert int(value.max()) < fmt.code_limit
-            assert not formats.is_nan(fmt, value).any(), (family, name)
+            special = family in ("specials", "codes")
+            assert special or not formats.is_nan(fmt, value).any(), (family, name)
 
 
 def terms_of(instruction, vectors):
@@ -169,3 +172,52 @@ def test_which_rule_tiles_between_models_follow():
     assert tile_version(HALF, "cancel") == TILE_VERSIONS["cancel"] == 2
     assert tile_version(HALF, "clustered") == VERSIONS["clustered"]
     assert tile_version(F16, "cancel") == tile_version(replace(HALF, n=16), "cancel") == VERSIONS["cancel"]
+    assert tile_version(EIGHT, "codes") == 2
+    assert tile_version(EIGHT, "carries") == VERSIONS["carries"]  # so few binades that a tile's lanes reach too few
+    assert tile_version(replace(make("f64", "f64", "f64", "f64", 4), m=16, n=8), "multiplier") == VERSIONS["multiplier"]
+    with pytest.raises(UsageError, match=r"carries\.2 makes tiles of other formats"):
+        generate_tiles(EIGHT, "carries", 0, 0, 1, 2)
+
+
+@pytest.mark.parametrize(("made", "family", "faults"), [
+    (HALF, "multiplier", [Fault(lane, partial=bit) for lane in (0, 7, 15) for bit in (0, 4, 9)]),
+    (BFLOAT, "multiplier", [Fault(lane, partial=bit) for lane in (0, 7, 15) for bit in (0, 3, 6)]),
+    (HALF, "carries", [Fault(lane, carry=bit) for lane in (0, 7, 15) for bit in range(12, 30, 3)]),
+    (BFLOAT, "carries", [Fault(lane, carry=bit) for lane in (0, 7, 15) for bit in range(12, 30, 3)]),
+])  # fmt: skip
+def test_tiles_kill_faults_of_a_circuit_as_often_as_vectors(made, family, faults):
+    """Of all faults together nine tenths as often."""
+    tiles = 64
+    alone = generate(made, family, 4, 0, tiles * made.m * made.n)
+    rows = outputs_of(generate_tiles(made, family, 4, 0, tiles, 2))
+    by_rows, by_vectors = (sum(kills(made, each, fault).size for fault in faults) for each in (rows, alone))
+    assert by_rows >= 0.9 * by_vectors
+
+
+def test_special_values_lie_in_rows_in_columns_in_results_and_in_one_lane():
+    """Of the results of 400 tiles: with one special operand, with two in one lane, with many, and of C alone."""
+    made = outputs_of(native_tiles(HALF, "specials", 4, 0, 400))
+    a, b = ((x & 0x7FFF) >= 0x7C00 for x in (made.a, made.b))
+    c = (made.c & 0x7FFFFFFF) >= 0x7F800000
+    operands = a.sum(axis=1) + b.sum(axis=1)
+    assert ((operands == 1) & ~c).mean() > 0.2
+    assert ((operands == 0) & c).mean() > 0.02
+    assert (a & b).any(axis=1).mean() > 0.03
+    assert (operands > 4).mean() > 0.05
+    zeros = (((made.a & 0x7FFF) == 0) & b) | (((made.b & 0x7FFF) == 0) & a)
+    assert zeros.any(axis=1).mean() > 0.02
+    assert (operands == 0).mean() < 0.6
+
+
+def test_every_pair_of_codes_is_in_every_lane_of_a_round_of_tiles():
+    """65,536 indices, 4,096 tiles: all pairs of numbers in each of 8 lanes, those of infinities and NaNs alone."""
+    made = outputs_of(native_tiles(EIGHT, "codes", 3, 0, 4096))
+    number = [code for code in range(256) if code & 127 != 127]
+    for lane in (0, 3, 7):
+        pairs = np.unique(made.a[:, lane].astype(int) << 8 | made.b[:, lane])
+        assert np.isin([x << 8 | y for x in number for y in number], pairs).all()
+    nan = ((made.a & 127) == 127).any(axis=1) | ((made.b & 127) == 127).any(axis=1)
+    live = (made.a != 0) & (made.b != 0)
+    assert live[nan].sum(axis=1).max() == 1
+    later = outputs_of(native_tiles(EIGHT, "codes", 3, 65536, 512))  # the second round: alone
+    assert ((later.a != 0) & (later.b != 0)).sum(axis=1).max() == 1

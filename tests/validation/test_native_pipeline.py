@@ -90,11 +90,11 @@ def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
 
 
 def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
-    """Of 64 vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
+    """Of 256 vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
     first, second, made = found(f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id)
     summary = validate(first, second, made, 30_000, 3, ["cancel", "clustered"])
     families = summary.form()["families"]
-    tiles = families["cancel"]["vectors"] * 63 // 64 // 128
+    tiles = families["cancel"]["vectors"] * 255 // 256 // 128
     assert families["cancel"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
     assert (families["cancel"]["version"], "tiles" in families["clustered"]) == (1, False)
     again = summary_from_json(made.id, FileValue(Path("shard"), "", summary.form()))

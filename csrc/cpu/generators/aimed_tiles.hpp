@@ -113,7 +113,7 @@ struct Coder {
 
 // What each pattern keeps of a random fraction and what it sets; grazing ones are `step` units beside a power of two.
 struct Patterns {
-    u64 keep[8] = {}, fixed[8] = {};
+    u64 keep[GIVEN + 1] = {}, fixed[GIVEN + 1] = {};
 
     Patterns(int fraction, u32 step) {
         const u64 full = (u64(1) << fraction) - 1, half = (u64(1) << fraction / 2) - 1;
@@ -127,12 +127,13 @@ struct Patterns {
     }
 };
 
-// The same of 16 rows with a pattern each.
+// The same of 16 rows with a pattern each, GIVEN ones with what they are given.
 template <class Lane>
 struct Pattern16 {
     Of16<Lane> keep{}, fixed{};
 
-    Pattern16(Short pattern, int fraction, u32 step) {
+    Pattern16(Short pattern, int fraction, u32 step, const Wide& given)
+        : fixed(widen<Lane>(pattern == int16_t(GIVEN)) & __builtin_convertvector(given, Of16<Lane>)) {
         const Patterns every(fraction, step);
         for (u32 number : {ONES, LOWBIT, GRAZE_A, GRAZE_B}) fixed |= of(pattern, number, every.fixed[number]);
         for (u32 number : {FULL, TOP2, UPPER}) keep |= of(pattern, number, every.keep[number]);
@@ -143,22 +144,31 @@ struct Pattern16 {
     MMAPROBE_HD Of16<Lane> of(Of16<Lane> random) const { return (random & keep) | fixed; }
 };
 
+// 32 bits out of 32, each of which hangs on all.
+template <class V>
+MMAPROBE_HD V mixed(V word) {
+    word *= RESULT_MIX[0];
+    return (word ^ word >> 15) * RESULT_MIX[1];
+}
+
 // The significand of a fraction field, cut to 16 bits.
 template <class V>
 MMAPROBE_HD V top_bits(V x, int fraction) {
     return (fraction > 15 ? x >> (fraction - 15) : x << (15 - fraction)) | (1 << 15);
 }
 
-// A column of b: drift, whether it turns signs, whether its lanes are in opposite order, its fraction and word of C.
+// A column of b: drift, whether it turns signs, whether its lanes are in opposite order, its fraction, word of C and
+// words that say where special values lie and which.
 struct Column {
     i32 drift;
-    u32 turn, stray, word;
+    u32 turn, stray, word, places, kinds;
     u64 fraction;
 };
 
 class AimedTiles {
     const Domain t;
     const Keys keys;
+    const u64 counted_from;  // pairs are counted from here
     const TileFamily rule;
     Place p;
     char* origin[5];
@@ -205,7 +215,7 @@ class AimedTiles {
     void draw(u64 index, int first, int last) { draw(index, 1, opened, first, last, drawn.data()); }
 
     // `number`: of 16 tiles whose words were drawn together.
-    Reach make_profile(int number) {
+    Reach make_profile(u64 index, int number) {
         const int k = t.space.k, count = int(tile_words.size());
         u32 words[4 + MOST_K / 2 + STRIP];
         for (int i = 0; i < count; ++i) words[i] = reinterpret_cast<const u32*>(&tile_words[size_t(i)])[number];
@@ -232,7 +242,15 @@ class AimedTiles {
             beta[1][i] = beta[0][k - 1 - i];
             negative[1][i] = negative[0][k - 1 - i];
         }
-        Reach reach{larger(x.a_low - lowest_of(-most), x.rows_low), 0, lowest_of(least) + x.a_high, aim};
+        Reach reach{larger(x.a_low - lowest_of(-most), x.rows_low),
+                    0,
+                    lowest_of(least) + x.a_high,
+                    aim,
+                    index / u64(p.side) + counted_from,
+                    words[3],
+                    p.m,
+                    p.n,
+                    0};
         reach.high = larger(reach.low, smaller(reach.top, x.rows_high));
         return reach;
     }
@@ -257,7 +275,7 @@ class AimedTiles {
         memcpy(subnormal + at, &is_subnormal, sizeof is_subnormal);
     }
 
-    void make_columns(int first) {
+    void make_columns(int first, const Reach& reach) {
         const Word* const w = drawn.data() + 4;
         const Patterns patterns(t.b.fraction, step);
         for (int j = first; j < p.n && j < first + STRIP; ++j) {
@@ -271,6 +289,9 @@ class AimedTiles {
             const u64 random = (bits == 16 ? word >> 16 : bits == 32 ? word : word * WIDE_MIX) >> (bits - t.b.fraction);
             const u32 pattern = target.columns[style & 3];
             column.fraction = (random & patterns.keep[pattern]) | patterns.fixed[pattern];
+            column.places = word;
+            column.kinds = w[3][j - first];
+            if (rule.column) column.fraction = rule.column(t, column.kinds, word, reach, j);
         }
     }
 
@@ -317,10 +338,10 @@ class AimedTiles {
         const int down = 16 - f.fraction, sign_place = count_bits(f.sign) - 1, k_count = t.space.k;
         const HalfPairs shared = twice(to_halves(drawn[2] >> 16) >> down),
                         implicit = HalfPairs{} + uint16_t(f.implicit);
-        const Pattern16<uint16_t> patterns[4] = {{x.pattern[0], f.fraction, step},
-                                                 {x.pattern[1], f.fraction, step},
-                                                 {x.pattern[2], f.fraction, step},
-                                                 {x.others, f.fraction, step}};
+        const Pattern16<uint16_t> patterns[4] = {{x.pattern[0], f.fraction, step, x.given},
+                                                 {x.pattern[1], f.fraction, step, x.given},
+                                                 {x.pattern[2], f.fraction, step, x.given},
+                                                 {x.others, f.fraction, step, x.given}};
         const HalfPairs keep = twice(patterns[3].keep), fixed = twice(patterns[3].fixed);
         const HalfPairs keep_third = twice(patterns[2].keep), fixed_third = twice(patterns[2].fixed);
         HalfPairs own[2], negatives[3];
@@ -336,13 +357,16 @@ class AimedTiles {
         const ShortPairs base = twice(x.base), dead = twice(x.dead), density = twice(x.density), zeros = twice(x.zero);
         const ShortPairs low = ShortPairs{} + int16_t(f.low), top = ShortPairs{} + int16_t(f.top);
         const ShortPairs normal = ShortPairs{} + int16_t(f.normal);
+        const HalfPairs turned = HalfPairs(Word(to_ints(x.alternate) == 0) & 1 |
+                                           Word(to_ints(x.alternate) == 1) << 16 & 65536);
+        const ShortPairs dropped = twice(x.dropped);
         for (int k = 0; k < k_count; k += 2, out += 2 * STRIP * sizeof(Item)) {
             const HalfPairs word = HalfPairs(drawn[size_t(8 + k / 2)]), random = word >> down;
             const HalfPairs role = (word ^ mix) * ELEMENT_MIX;
             const ShortPairs alive = ShortPairs(role & 255) < density, beta_k = pair_of(beta[0] + k);
             const ShortPairs number = ShortPairs(Word{} + (u32(k) | u32(k + 1) << 16));
             ShortPairs exponent = alive ? base - ShortPairs(upper_products(role, spread)) : dead;
-            HalfPairs signs = (role >> 8 & vary) | sign, fractions = (random & keep) | fixed;
+            HalfPairs signs = ((role >> 8 & vary) | sign) ^ turned, fractions = (random & keep) | fixed;
             ShortPairs zero = zeros & ~alive;
             for (int i = Places - 1; i >= 0; --i) {
                 const ShortPairs here = lanes[i] == number;
@@ -351,6 +375,7 @@ class AimedTiles {
                 fractions = here ? (i == 2 ? (random & keep_third) | fixed_third : own[i]) : fractions;
                 zero &= ~here;
             }
+            if (rule.alternates) zero |= dropped == number;
             exponent -= beta_k;
             if (target.hollow) {
                 const ShortPairs here = pair_of(hollow + k);
@@ -394,9 +419,9 @@ class AimedTiles {
         const Coder<Lane> coder(t.a);
         const int fraction = t.a.fraction;
         const V shared = wider<Lane>(drawn[2]) >> coder.down;
-        const V own[2] = {Pattern16<Lane>(x.pattern[0], fraction, step).of(shared),
-                          Pattern16<Lane>(x.pattern[1], fraction, step).of(shared)};
-        const Pattern16<Lane> third(x.pattern[2], fraction, step), others(x.others, fraction, step);
+        const V own[2] = {Pattern16<Lane>(x.pattern[0], fraction, step, x.given).of(shared),
+                          Pattern16<Lane>(x.pattern[1], fraction, step, x.given).of(shared)};
+        const Pattern16<Lane> third(x.pattern[2], fraction, step, x.given), others(x.others, fraction, step, x.given);
         const Half vary = Half(x.vary), sign = Half(x.vary != 0 ? Short{} : x.sign), spread = Half(x.spread);
         const Half role_mix = rows.r[6];
         const int k_count = t.space.k;
@@ -405,7 +430,7 @@ class AimedTiles {
             const Half role = (low_half(word) ^ role_mix) * ELEMENT_MIX;
             const Short alive = Short(role & 255) < x.density;
             Short exponent = alive ? x.base - Short(upper_products(role, spread)) : x.dead;
-            Half signs = (role >> 8 & vary) | sign;
+            Half signs = ((role >> 8 & vary) | sign) ^ Half(x.alternate == int16_t(k & 1) & 1);
             V fractions = others.of(random);
             Short zero = x.zero & ~alive;
             for (int i = 2; i >= 0; --i) {
@@ -416,6 +441,7 @@ class AimedTiles {
                 const V lane = i == 2 ? third.of(random) : own[i];
                 fractions = widen<Lane>(here) != 0 ? lane : fractions;
             }
+            if (rule.alternates) zero |= x.dropped == int16_t(k);
             exponent -= beta[0][k];
             if (hollow[k]) {
                 exponent = coder.top - (Short(role & 0x200) != 0 ? Short{} : below(role, t.a.top - t.a.normal + 1));
@@ -445,7 +471,7 @@ class AimedTiles {
         const auto of = [&](auto lane) {
             typedef decltype(lane) Lane;
             const Of16<Lane> word = wider<Lane>(drawn[2]) >> (int(8 * sizeof(Lane)) - fraction);
-            const Pattern16<Lane> pattern(x.pattern[0], fraction, step);
+            const Pattern16<Lane> pattern(x.pattern[0], fraction, step, x.given);
             return __builtin_convertvector(top_bits(pattern.of(word), fraction) & 0xFFFF, Word);
         };
         return bits_of(t.a) == 16 ? of(uint16_t{}) : bits_of(t.a) == 32 ? of(u32{}) : of(u64{});
@@ -455,14 +481,13 @@ class AimedTiles {
     void addends(const Rows& x, char* out) const {
         typedef Of16<Lane> V;
         const Coder<Lane> coder(t.c);
-        const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step);
+        const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step, x.c_given);
         const Half vary = Half(x.c_vary), sign = Half(x.c_vary != 0 ? Short{} : x.c_sign), spread = Half(x.c_spread);
         const bool mirrors = any(x.mirror);
         const Word significands = mirrors ? mirrored_significands(x) : Word{};
         const V moved = widen<Lane>(x.delta) << t.c.padding, mirror = widen<Lane>(x.mirror);
         for (const Column& column : columns) {
-            Word word = (drawn[3] ^ column.word) * RESULT_MIX[0];
-            word = (word ^ word >> 15) * RESULT_MIX[1];
+            const Word word = mixed(drawn[3] ^ column.word);
             const Half role = low_half(word);
             const Half signs = ((role >> 8 & vary) | sign) ^ uint16_t(column.turn);
             const Short exponent = x.c - Short(upper_products(role, spread)) - int16_t(column.drift);
@@ -517,13 +542,80 @@ class AimedTiles {
         }
     }
 
+    // Special values in place of codes: what they are laid over by three bits of the tile (generators/tiles_aimed.py).
+    struct Overlay {
+        u32 mode, common;
+        explicit Overlay(u32 word, i32 live) : mode(word >> 16 & 7), common(u32(pick16(word, live))) {}
+        bool in_rows() const { return mode < 2 || mode >= 5; }
+        bool in_columns() const { return mode == 2 || mode == 3 || mode >= 5; }
+        u32 in_results() const { return mode < 4 ? 0 : mode == 4 ? 192 : mode == 7 ? 64 : 32; }
+        u64 code(const Layout& f, u32 word) const {
+            const u32 payload = mixed(word);
+            return special_code(f, (0b00100101 >> mode & 1) && (word & 7) > 4 ? word - 3 : word, payload, payload);
+        }
+        // Calls `put(k, code)` for the lanes of a row or column, from its words.
+        template <class Put>
+        void lay(const Layout& f, i32 live, u32 kinds, u32 places, const Put& put) const {
+            const u32 kind = mixed(kinds);
+            if (mode != 7) return put(mode == 6 ? i32(common) : pick16(mixed(places) >> 16, live), code(f, kind));
+            for (i32 k = 0; k < live; ++k)
+                if (const u32 own = mixed(kind ^ u32(k) * ELEMENT_MIX); (own >> 8 & 3) == 0) put(k, code(f, own));
+        }
+    };
+
+    template <class Item>
+    void special_rows(const Overlay& over, int at) {
+        Item* const a = reinterpret_cast<Item*>(p.at[0]) + i64(at) * t.space.k * STRIP;
+        for (int row = 0; over.in_rows() && row < STRIP; ++row)
+            over.lay(t.a, t.space.k, drawn[1][row], drawn[2][row],
+                     [&](i32 k, u64 code) { a[k * STRIP + row] = Item(code); });
+    }
+    template <class Item>
+    void special_results(const Overlay& over, int at) {
+        Item* c = reinterpret_cast<Item*>(p.at[2]) + i64(at) * p.n * STRIP;
+        for (const Column& column : columns) {
+            const Word chosen = mixed(drawn[3] ^ column.word);
+            for (int row = 0; row < STRIP; ++row)
+                if (chosen[row] >> 24 < over.in_results()) c[row] = Item(over.code(t.c, mixed(u32(chosen[row]))));
+            c += STRIP;
+        }
+    }
+    void special_rows(u32 word, int at) {
+        const Overlay over(word, t.space.k);
+        with_item(t.a, [&](auto item) { special_rows<decltype(item)>(over, at); });
+        if (t.c.present && over.in_results())
+            with_item(t.c, [&](auto item) { special_results<decltype(item)>(over, at); });
+    }
+    void special_columns(u32 word) {
+        const Overlay over(word, t.space.k);
+        if (!over.in_columns()) return;
+        with_item(t.b, [&](auto item) {
+            auto* b = reinterpret_cast<decltype(item)*>(p.at[1]);
+            for (const Column& column : columns) {
+                over.lay(t.b, t.space.k, column.kinds, column.places,
+                         [&](i32 k, u64 code) { b[k] = decltype(item)(code); });
+                b += t.space.k;
+            }
+        });
+    }
+    // Calls with a number of a format's container type.
+    template <class Call>
+    static void with_item(const Layout& f, const Call& call) {
+        switch (f.item) {
+            case 1: return call(uint8_t{});
+            case 2: return call(uint16_t{});
+            case 4: return call(u32{});
+            default: return call(u64{});
+        }
+    }
+
     void tile(u64 index, int number) {
         if (!number) draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
-        const Reach reach = make_profile(number);
+        Reach reach = make_profile(index, number);
         draw(index, 0, 2 + blocks_a);
         for (int j = 0; j < p.n; j += STRIP) {
             if (j) draw(index + u64(j), 1, 2);
-            make_columns(j);
+            make_columns(j, reach);
         }
         switch (t.b.item) {
             case 1: column_codes<uint16_t, uint8_t>(); break;
@@ -535,14 +627,17 @@ class AimedTiles {
             if (at || p.n > STRIP) draw(index + u64(at) * STRIP, 0, 2 + blocks_a);
             RowWords rows;
             for (int i = 0; i < 8; ++i) rows.r[i] = to_halves(drawn[size_t(i / 2)] >> 16 * (i % 2));
+            reach.first = at * STRIP;
             strip(rule.rows(t, rows, reach), rows, at);
+            if (rule.special) special_rows(reach.word, at);
         }
+        if (rule.special) special_columns(reach.word);
         p.next();
     }
 
 public:
     AimedTiles(const Domain& domain, const Stream& words, int family, const Place& place)
-        : t(domain), keys(words, FEWER_ROUNDS), rule(tile_family(family)), p(place),
+        : t(domain), keys(words, FEWER_ROUNDS), counted_from(words.seed * ODD), rule(tile_family(family)), p(place),
           blocks_a((domain.space.k * bits_of(domain.a) + 127) / 128), columns(size_t(p.n)),
           drawn(size_t(4 * (2 + blocks_a))) {
         memcpy(origin, p.at, sizeof origin);

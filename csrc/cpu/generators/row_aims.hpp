@@ -20,6 +20,7 @@ using Half = Of16<uint16_t>;
 using Short = Of16<int16_t>;
 using Word = Of16<u32>;
 using Int = Of16<i32>;
+using Wide = Of16<u64>;
 
 MMAPROBE_HD Short fill(i32 x) { return Short{} + int16_t(x); }
 template <class V>
@@ -73,11 +74,19 @@ struct Rows {
     Short exponent[3] = {}, negative[3] = {}, pattern[3] = {};
     Short base{}, spread = fill(1), density{}, others = fill(FULL), vary = fill(1), sign{}, zero = fill(-1), dead{};
     Short mirror{}, delta{}, c{}, c_spread = fill(1), c_density = fill(256), c_pattern{}, c_vary{}, c_sign{};
+    Short alternate = fill(-1), dropped = fill(-1);
+    Wide given{}, c_given{};
 };
 
-// The product exponents that rows may ask for and all lanes reach, the highest that all lanes reach, the tile's own.
+// The product exponents that rows may ask for and all lanes reach, the highest that all lanes reach, the tile's own;
+// its number in the counting of pairs, random bits of it, its rows and columns, and the first of the rows here.
 struct Reach {
     i32 low, high, top, aim;
+    u64 turn;
+    u32 word;
+    i32 m, n, first;
+
+    bool counts(const Domain& t) const { return (turn & 3) == 1 && t.a.fraction + t.b.fraction <= COUNTED; }
 };
 
 // Where a tile's products lie: generators/families_tile.py, TileTarget.
@@ -97,6 +106,7 @@ struct RowWords {
     Short two(int place) const { return Short(r[0] >> place & 3); }
     Short three(int place) const { return Short(r[0] >> place & 7); }
     Short late_three() const { return Short(r[7] & 7); }
+    Word third_word() const { return to_words(r[4]) | to_words(r[5]) << 16; }
 };
 
 MMAPROBE_HD Short pick_of(Short bits, i32 e0, i32 e1, i32 e2, i32 e3) {
@@ -467,11 +477,149 @@ struct ZeroRows {
     }
 };
 
-// A family's two functions, and how many lanes of their own rows have.
+struct SpecialRows {
+    static Target target(const Domain& t, u32) { return at_anchor(t, FULL, FULL, FULL, FULL); }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Short m = anchors(t, w, reach), width = Short(Half(below(w.r[7], 46)) >> Half(w.two(0))) + 1;
+        Rows x;
+        x.base = x.c = m;
+        x.spread = x.c_spread = width;
+        x.density = w.is(2) ? fill(248) : fill(256);
+        x.c_density = fill(240);
+        x.c_pattern = fill(FULL);
+        x.c_vary = fill(1);
+        return x;
+    }
+};
+
+MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
+MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
+MMAPROBE_HD Wide ones_of(Wide bits) { return (Wide{} + 1 << bits) - 1; }
+template <class V>
+MMAPROBE_HD V kept(Short where, V x) {
+    return x & V(wide(where));
+}
+
+// Fraction fields by kind (generators/families_circuit.py, circuit_fraction); kinds 0 and 7 are random.
+inline Wide circuit_fraction(i32 fraction, Short kind, Short place, Wide random) {
+    const Wide full = Wide{} + ((u64(1) << fraction) - 1), at = wide(place), below = ones_of(at);
+    const Wide bit = (Wide{} + 1 << at) >> 1, turns = Wide{} + 0x5555555555555555u << (at & 1);
+    const Wide own[8] = {random, full, bit, ~bit, ~below, below, turns, random};
+    Wide found{};
+    for (int i = 0; i < 8; ++i) found |= kept(kind == int16_t(i), own[i]);
+    return found & full;
+}
+
+struct MultiplierRows {
+    static Target target(const Domain& t, u32) { return at_anchor(t, GIVEN, GIVEN, GIVEN, GIVEN); }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const i32 live = s.live, fa = t.a.fraction, shift = 32 - fa;
+        const bool even = live % 2 == 0, floats = t.c.is_float;
+        const Short kind = Short(w.r[0] >> 2 & 7), sign = w.bit(5);
+        const Word square = Word(to_ints(kind == 7)), drawn = (square & reach.word) | (~square & w.third_word());
+        Short mode = w.two(0);
+        Rows x;
+        x.given = circuit_fraction(fa, kind, below(w.r[7], fa + 1), wide(drawn >> shift));
+        if (reach.counts(t)) {
+            const Wide lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+            x.given = ((reach.turn >> 2) * u64(reach.m) + u64(reach.first) + lanes) & ((u64(1) << fa) - 1);
+            mode = Short{};
+        }
+        const Short together = mode < 2, hides = fill(-i32(s.d_fraction < fa + t.b.fraction + 2));
+        const Short opposite = ((mode == 3) | (together & hides)) & fill(-i32(floats));
+        const Short drops = opposite & together & fill(-i32(even)), ends = w.is(8) ? Short{} : fill(live - 1);
+        x.dropped = drops ? ends : fill(-1);
+        const Short unpaired = (~drops & fill(-i32(even))) ? fill(live - 1) : fill(-1);
+        x.lane[0] = together ? unpaired : below(w.r[2], live);
+        x.exponent[0] = x.base = anchors(t, w, reach);
+        x.negative[0] = x.sign = sign;
+        x.pattern[0] = x.others = fill(GIVEN);
+        x.density = together & 256;
+        x.vary = Short{};
+        x.alternate = together ? ((drops & (ends == 0)) ? Short{} : fill(1)) : fill(-1);
+        x.mirror = opposite;
+        x.c = fill(t.c.low);
+        x.c_density = ((mode == 2) & w.is(6)) & 256;
+        x.c_sign = w.bit(7);
+        return x;
+    }
+    static u64 column(const Domain& t, u32 style, u32 word, const Reach& reach, i32 number) {
+        const i32 fb = t.b.fraction;
+        const u64 full = (u64(1) << fb) - 1;
+        if (reach.counts(t))
+            return (((reach.turn >> 2) * u64(reach.m) >> t.a.fraction) * u64(reach.n) + u64(number)) & full;
+        const u32 kind = style & 7;
+        return circuit_pattern(fb, kind, pick16(style >> 16, fb + 1), (kind == 7 ? reach.word : word) >> (32 - fb));
+    }
+};
+
+struct CarryRows {
+    static Target target(const Domain& t, u32) {
+        const Space& s = t.space;
+        const i32 drift = most_drift(t);
+        return {s.anchor_low,
+                s.anchor_top,
+                t.a.low,
+                t.a.top,
+                t.b.normal + drift,
+                t.b.top,
+                {POW2, POW2, POW2, FULL},
+                drift,
+                s.product_low,
+                s.anchor_top,
+                true,
+                false,
+                false};
+    }
+    static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
+        const Space& s = t.space;
+        const i32 live = s.live, fa = t.a.fraction, fc = t.c.fraction, places = live + t.c.present;
+        const ThreeLanes at(w, places);
+        const auto in_c = [&](Short lane) { return lane == int16_t(live); };
+        const Short far = w.is(3) & (at.third != at.i) & fill(-i32(places > 2)), none = fill(-1);
+        const Short own = most_of(anchors(t, w, reach), fill(smaller(reach.low + t.a.normal - t.a.low, reach.high)));
+        const Short far_c = far & in_c(at.third), above = below(w.r[5], s.d_fraction + 4);
+        const Short down = least_of(above, most_of(own - int16_t(reach.low), Short{}));
+        const Short lane_m = own - (far & ~far_c & down), any = below(w.r[7], s.d_fraction + fa + t.b.fraction + 4);
+        const Short room = most_of(in_c(at.i) ? fill(s.c_top) - lane_m : lane_m - int16_t(reach.low), Short{});
+        const Short distance = in_c(at.j) ? any : least_of(any, room), lift = in_c(at.i) & distance;
+        const Short m = lane_m + lift, top = far_c ? least_of(own + above, fill(s.c_top)) : own + lift;
+        const Short fraction = in_c(at.i) ? fill(fc) : fill(fa), borrow = w.bit(0), negative = w.bit(1);
+        const Wide full = ones_of(wide(fraction)), length = wide(below(w.r[6], fraction + 1));
+        const Wide ones = ones_of(length) << wide(most_of(fraction - distance, Short{})) & full;
+        const Wide run = kept(borrow != 0, full & ~ones) | kept(borrow == 0, ones);
+        const Short filled = w.is(2) ? fill(ONES) : fill(POW2);
+        Rows x;
+        x.lane[0] = in_c(at.i) ? none : at.i;
+        x.lane[1] = in_c(at.j) ? none : at.j;
+        x.lane[2] = (far & ~far_c) ? at.third : none;
+        x.exponent[0] = m;
+        x.exponent[1] = m - distance;
+        x.exponent[2] = top;
+        x.negative[0] = negative;
+        x.negative[1] = negative ^ borrow;
+        x.negative[2] = w.bit(4);
+        x.pattern[0] = fill(GIVEN);
+        x.pattern[1] = filled;
+        x.given = run & ((u64(1) << fa) - 1);
+        x.c = in_c(at.i) ? m : in_c(at.j) ? m - distance : top;
+        x.c_density = (in_c(at.i) | in_c(at.j) | far_c) & 256;
+        x.c_sign = in_c(at.i) ? negative : in_c(at.j) ? negative ^ borrow : w.bit(4);
+        x.c_pattern = in_c(at.i) ? fill(GIVEN) : in_c(at.j) ? filled : fill(POW2);
+        x.c_given = run & ((u64(1) << fc) - 1);
+        return x;
+    }
+};
+
+// A family's functions: where tiles lie, what rows aim at, the fractions that columns are given; how many lanes of their
+// own rows have, the most fraction bits that it can do with, and whether special values are laid over.
 struct TileFamily {
     Target (*target)(const Domain& t, u32 style);
     Rows (*rows)(const Domain& t, const RowWords& w, const Reach& reach);
     int places;
+    u64 (*column)(const Domain& t, u32 style, u32 word, const Reach& reach, i32 number) = nullptr;
+    bool alternates = false, special = false;
 };
 template <class Family>
 constexpr TileFamily with_places(int places) {
@@ -490,6 +638,9 @@ inline TileFamily tile_family(int family) {
         case EXTREMES: return with_places<ExtremeRows>(2);
         case CONLY: return with_places<ConlyRows>(0);
         case ZEROS: return with_places<ZeroRows>(1);
+        case SPECIALS: return {SpecialRows::target, SpecialRows::rows, 0, nullptr, false, true};
+        case MULTIPLIER: return {MultiplierRows::target, MultiplierRows::rows, 1, MultiplierRows::column, true};
+        case CARRIES: return with_places<CarryRows>(3);
         default: return {nullptr, nullptr, 0};
     }
 }

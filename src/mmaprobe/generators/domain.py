@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 
-POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B = range(8)
-"""Fraction patterns: 1.0, random, all ones, one ulp above 1, two random top bits, random upper half; and a pair whose
-product lies within a few places below 2: 2 - 2 s u and 1 + s u for the unit u and a small random s."""
+POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B, GIVEN = range(9)
+"""Fraction patterns: 1.0, random, all ones, one ulp above 1, two random top bits, random upper half; a pair whose
+product lies within a few places below 2: 2 - 2 s u and 1 + s u for the unit u and a small random s; and, in tiles, a
+fraction that the family gives."""
 
 NAN_RULES = ("none", "ieee", "all_ones", "negative_zero")
 
@@ -61,8 +62,8 @@ def layout(name: str | None) -> Layout:
 def fraction_masks(fraction: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(keep, set) by pattern: the fraction is ``random & keep | set``, in ``fraction`` bits."""
     full = (1 << fraction) - 1
-    keep = (0, full, 0, 0, full & ~(full >> 2), full & ~((1 << (fraction // 2)) - 1), 0, 0)
-    return keep, (0, 0, full, full & 1, 0, 0, 0, 0)
+    keep = (0, full, 0, 0, full & ~(full >> 2), full & ~((1 << (fraction // 2)) - 1), 0, 0, 0)
+    return keep, (0, 0, full, full & 1, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)

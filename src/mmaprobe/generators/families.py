@@ -27,7 +27,7 @@ agree("generator_versions", [(name.upper(), version) for name, version in VERSIO
 KEPT: dict[str, tuple[int, ...]] = {"clustered": (1, 2)}
 """Earlier versions that recipes may name."""
 
-TILE_VERSIONS: dict[str, int] = dict.fromkeys(families_tile.TILE_FAMILIES, 2)
+TILE_VERSIONS: dict[str, int] = dict.fromkeys((*families_tile.TILE_FAMILIES, "codes"), 2)
 """Families that make whole tiles by a rule of their own, with its version: it makes tiles only, beside the version of
 separate vectors (``generators.tiles``)."""
 agree("tile_versions", [(name.upper(), TILE_VERSIONS[name]) for name in VERSIONS if name in TILE_VERSIONS])
@@ -46,6 +46,9 @@ MOST_LANES = 512
 makes the vectors."""
 
 INTEGER_FAMILIES = ("uniform", "extremes", "specials")
+
+STREAMED = ("uniform", "clustered")
+"""What draws a and b apart from each other, so that every row of a tile and every column make such a vector."""
 
 CIRCUIT_FAMILIES = tuple(families_circuit.CIRCUIT_FAMILIES)
 """What aims at one fault of a circuit, not at the rules that a datapath follows."""

@@ -72,9 +72,9 @@ def codes(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
     lap = index >> np.uint64(bits)
     x = n & np.uint64((1 << t.a.bits) - 1)
     y = ((n >> np.uint64(t.a.bits)) + x) & np.uint64((1 << t.b.bits) - 1)
-    alone = ((lap & np.uint64(1)) != 0) | _special(t.a, x) | _special(t.b, y)
+    alone = ((lap & np.uint64(1)) != 0) | is_special(t.a, x) | is_special(t.b, y)
     lane = ((n + (lap >> np.uint64(1))) % np.uint64(t.space.live)).astype(np.int64)
-    return Circuit(x, y, np.where(alone, lane, -1), b_other=_minus(t.b, y))
+    return Circuit(x, y, np.where(alone, lane, -1), b_other=negated(t.b, y))
 
 
 def multiplier(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
@@ -90,8 +90,8 @@ def multiplier(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
     group = (index >> np.uint64(GROUP_BITS)).astype(np.uint64)
     mode, turn = (group & np.uint64(3)).astype(np.int64), group >> np.uint64(2)
     style = v[0]
-    x = _pattern(fa, style & 7, pick16(v[1], fa + 1), v[4], v[5])
-    y = _pattern(fb, (style >> 3) & 7, pick16(v[1] >> 16, fb + 1), v[6], v[7])
+    x = circuit_fraction(fa, style & 7, pick16(v[1], fa + 1), _random(fa, v[4], v[5]))
+    y = circuit_fraction(fb, (style >> 3) & 7, pick16(v[1] >> 16, fb + 1), _random(fb, v[6], v[7]))
     square = x >> np.uint64(max(fa - fb, 0)) << np.uint64(max(fb - fa, 0))
     y = np.where(((style >> 3) & 7) == 7, square, y)
     n = (turn << np.uint64(GROUP_BITS) | index & np.uint64((1 << GROUP_BITS) - 1)) + np.uint64(seed * ODD & philox.ALL)
@@ -109,7 +109,7 @@ def multiplier(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
         below = np.where((mode == 2) & ((style >> 9) & 1 != 0), encode(t.c, (style >> 8) & 1, t.c.low, 0), np.uint64(0))
         c = np.where(opposite, mirrored(t, a, b, 0, 0), below)
     lane = np.where(alone, (turn % np.uint64(s.live)).astype(np.int64), -1)
-    return Circuit(a, b, lane, c, dropped, b_other=_minus(t.b, b))
+    return Circuit(a, b, lane, c, dropped, b_other=negated(t.b, b))
 
 
 def carries(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
@@ -216,7 +216,7 @@ def _words(seed: int, stream: int, index: Any) -> tuple[list[Ints], list[Ints]]:
     return [word.astype(np.int64) for block in blocks for word in block], [word.astype(np.int64) for word in group]
 
 
-def _special(f: Layout, code: Codes) -> Any:
+def is_special(f: Layout, code: Codes) -> Any:
     """Whether codes of up to 8 bits are infinities or NaNs."""
     if not f.is_float:
         return np.zeros(code.shape, bool)
@@ -225,7 +225,7 @@ def _special(f: Layout, code: Codes) -> Any:
     return (code & np.uint64((f.sign or 1 << 64) - 1)) > np.uint64(f.largest)
 
 
-def _minus(f: Layout, code: Codes) -> Codes:
+def negated(f: Layout, code: Codes) -> Codes:
     """The codes with the other sign; as they are where there is none, or none of a zero."""
     if not f.is_float:
         return code
@@ -233,16 +233,20 @@ def _minus(f: Layout, code: Codes) -> Codes:
     return np.where(one_zero, code, code ^ np.uint64(f.sign))
 
 
-def _pattern(fraction: int, kind: Any, place: Any, high: Any, low: Any) -> Codes:
+def _random(fraction: int, high: Any, low: Any) -> Codes:
+    """A fraction field from 64 random bits (two words)."""
+    random: Codes = (high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)) >> np.uint64(1)
+    return random >> np.uint64(63 - fraction)
+
+
+def circuit_fraction(fraction: int, kind: Any, place: Any, random: Codes) -> Codes:
     """Fraction fields: random (0 and 7), all ones, a one at a place or a zero, ones above it or below it, 0101..."""
     full = np.uint64((1 << fraction) - 1)
-    random = (high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)) >> np.uint64(1)
     place = place.astype(np.uint64)
     bit = (np.uint64(1) << place) >> np.uint64(1)
     below = (np.uint64(1) << place) - np.uint64(1)
     turns = np.uint64(0x5555555555555555) << (place & np.uint64(1))
-    drawn = random >> np.uint64(63 - fraction)
     found: Codes = np.choose(
-        kind, [drawn, full, bit & full, ~bit & full, ~below & full, below & full, turns & full, drawn]
+        kind, [random, full, bit & full, ~bit & full, ~below & full, below & full, turns & full, random]
     )
     return found

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Domain
-from mmaprobe.generators.operands import Ints, pick16
+from mmaprobe.generators.domain import FULL, GIVEN, GRAZE_A, GRAZE_B, LOWBIT, ONES, POW2, TOP2, UPPER, Domain
+from mmaprobe.generators.families_circuit import COUNTED, circuit_fraction
+from mmaprobe.generators.operands import Codes, Ints, pick16
 
 DENSITY = np.array([32, 64, 192, 256])
 """Of 256 lanes so many are alive, by two bits of the row."""
@@ -37,6 +38,12 @@ NARROW = 40
 """Products that span fewer binades span little: terms far below others need the lowest of them."""
 NONE = -1
 """No lane."""
+NO_FRACTION = np.uint64(0)
+"""The fraction field of a power of two, as codes are."""
+EVERY_FRACTION = 52
+"""Fraction bits of the widest format, f64."""
+SIXTEEN_BITS = 15
+"""Fraction bits of significands whose products C can mirror exactly: ``tiles_aimed.addends`` cuts them to 16 bits."""
 
 
 @dataclass
@@ -60,18 +67,29 @@ class TileTarget:
 @dataclass
 class Tiles:
     """A tile as its rows see it: the product exponents that rows may ask for and all lanes reach, the highest that all
-    lanes reach, and the tile's own."""
+    lanes reach, and the tile's own; its number in the counting of pairs, 32 random bits of it, and its rows and
+    columns."""
 
     low: Ints
     high: Ints
     top: Ints
     aim: Ints
+    turn: Codes
+    word: Ints
+    m: int
+    n: int
+
+    def counts(self, t: Domain) -> Any:
+        """Whether the tile's pairs of significands are those whose turn it is: one tile in four, where they are few."""
+        return ((self.turn & np.uint64(3)) == 1) & (t.a.fraction + t.b.fraction <= COUNTED)
 
 
 @dataclass
 class Rows:
     """Aims of rows.  Lanes ``first`` and ``second`` share a fraction word, ``third`` has its own, other lanes lie
-    ``spread`` below ``base``, ``density`` of 256 of them; the rest is zero or has the exponent ``dead``.
+    ``spread`` below ``base``, ``density`` of 256 of them; the rest is zero or has the exponent ``dead``.  ``given``:
+    the fraction field of the pattern GIVEN; lanes of the parity ``alternate`` have the other sign; lane ``dropped`` is
+    zero.
 
     C: minus the product of ``first`` where ``mirror``, ``delta`` last places beside it; else as far below ``c`` as
     ``c_spread`` says, in ``c_density`` of 256 results.  ``vary``: signs differ by lane; else they are ``negative``.
@@ -91,6 +109,9 @@ class Rows:
     negative: Any = 0
     zero: Any = True
     dead: Any = 0
+    given: Any = NO_FRACTION
+    alternate: Any = NONE
+    dropped: Any = NONE
     mirror: Any = False
     delta: Any = 0
     c: Any = 0
@@ -99,6 +120,7 @@ class Rows:
     c_pattern: Any = POW2
     c_vary: Any = 0
     c_negative: Any = 0
+    c_given: Any = NO_FRACTION
 
 
 @dataclass
@@ -426,9 +448,129 @@ def zeros(t: Domain, r: Halves, tile: Tiles) -> Rows:
     )  # fmt: skip
 
 
-TILE_FAMILIES: dict[str, tuple[Callable[[Domain, list[Ints]], TileTarget], Callable[[Domain, Halves, Tiles], Rows]]] = {
-    "cancel": (cancel_target, cancel), "ulp": (ulp_target, ulp), "tie": (tie_target, tie),
-    "zlad": (zlad_target, zlad), "tiny": (tiny_target, tiny), "subnormals": (subnormals_target, subnormals),
-    "extremes": (extremes_target, extremes), "conly": (conly_target, conly), "zeros": (zeros_target, zeros),
+def specials_target(t: Domain, words: list[Ints]) -> TileTarget:
+    """Products where sums are ordinary."""
+    return at_anchor(t, np.array([FULL] * 4))
+
+
+def specials(t: Domain, r: Halves, tile: Tiles) -> Rows:
+    """All exponents within a random width (0 to 45) below an anchor; special values are laid over (``tiles_aimed``)."""
+    m, width = r.anchor(t, tile), (pick16(r.r[7], 46) >> r.two(0)) + 1
+    return Rows(
+        base=m, spread=width, density=np.where(r.bit(2), 248, 256), c=m, c_spread=width, c_density=240, c_pattern=FULL,
+        c_vary=1,
+    )  # fmt: skip
+
+
+def multiplier_target(t: Domain, words: list[Ints]) -> TileTarget:
+    """Products where sums are ordinary, of significands that columns give."""
+    return at_anchor(t, np.array([GIVEN] * 4))
+
+
+def multiplier(t: Domain, r: Halves, tile: Tiles) -> Rows:
+    """Significands that a multiplier may get wrong (``families_circuit.multiplier``): a's of the row, b's of the
+    column, or in one tile of four all pairs in turn.  Half of the rows have them in all lanes, signs by turns; a
+    quarter in one, with C zero or far below; a quarter in one, with C the opposite of the product."""
+    s, live, fa = t.space, t.space.live, t.a.fraction
+    counted, tc = tile.counts(t), tile.turn >> np.uint64(2)
+    mode = np.where(counted, 0, r.two(0))
+    word = r.r[4] | r.r[5] << 16
+    place = pick16(r.r[7], fa + 1)
+    x = circuit_fraction(fa, np.minimum((r.r[0] >> 2) & 7, 6), place, word.astype(np.uint64) >> np.uint64(32 - fa))
+    x = np.where(((r.r[0] >> 2) & 7) == 7, tile.word.astype(np.uint64) >> np.uint64(32 - fa), x)
+    turn: Any = tc * np.uint64(tile.m) + np.arange(tile.m, dtype=np.uint64)
+    x = np.where(counted, turn & np.uint64((1 << fa) - 1), x)
+    together, even = mode < 2, live % 2 == 0
+    opposite = (t.c.is_float != 0) & ((mode == 3) | (together & (s.d_fraction < fa + t.b.fraction + 2)))
+    dropped = np.where(opposite & together & even, np.where(r.bit(8), 0, live - 1), NONE)
+    unpaired = np.where((dropped == NONE) & even, live - 1, NONE)
+    m, sign = r.anchor(t, tile), r.bit(5)
+    return Rows(
+        np.where(together, unpaired, pick16(r.r[2], live)), exponents=(m, m, m), negatives=(sign, sign, sign),
+        patterns=(GIVEN, GIVEN, GIVEN), base=m, density=np.where(together, 256, 0), pattern=GIVEN, vary=0,
+        negative=sign, given=x, alternate=np.where(together, np.where(dropped == 0, 0, 1), NONE), dropped=dropped,
+        mirror=opposite, c=t.c.low, c_density=np.where((mode == 2) & (r.bit(6) != 0), 256, 0), c_negative=r.bit(7),
+    )  # fmt: skip
+
+
+def multiplier_columns(t: Domain, column: list[Ints], tile: Tiles) -> Codes:
+    """b's significands, as the rows' are chosen."""
+    fb, number = t.b.fraction, np.arange(tile.n, dtype=np.uint64)
+    kind, place, shift = column[3] & 7, pick16(column[3] >> 16, fb + 1), np.uint64(32 - fb)
+    y = circuit_fraction(fb, np.minimum(kind, 6), place, column[1].astype(np.uint64) >> shift)
+    y = np.where(kind == 7, tile.word.astype(np.uint64) >> shift, y)
+    block = (tile.turn >> np.uint64(2)) * np.uint64(tile.m) >> np.uint64(t.a.fraction)
+    counted = (block * np.uint64(tile.n) + number) & np.uint64((1 << fb) - 1)
+    return np.where(tile.counts(t), counted, y)
+
+
+def carries_target(t: Domain, words: list[Ints]) -> TileTarget:
+    """Ordinary products and all below that a reaches; columns are powers of two, a quarter of them random."""
+    s = t.space
+    return TileTarget(
+        s.anchor_low, s.anchor_top, (t.a.low, t.a.top), (t.b.normal + most_drift(t), t.b.top),
+        np.array([POW2, POW2, POW2, FULL]), most_drift(t), (s.product_low, s.anchor_top),
+    )  # fmt: skip
+
+
+def carries(t: Domain, r: Halves, tile: Tiles) -> Rows:
+    """Two terms, lanes or a lane and C: a run of ones and a term whose bit meets the lowest of them, or zeros and a
+    term of opposite sign; in half of the rows a third term is the largest (``families_circuit.carries``)."""
+    s, live, fa, fc = t.space, t.space.live, t.a.fraction, t.c.fraction
+    places = live + t.c.present
+    large, small, third = r.lanes(places)
+    far = (r.bit(3) != 0) & (third != large) & (places > 2)
+    top = np.maximum(r.anchor(t, tile), np.minimum(tile.low + t.a.normal - t.a.low, tile.high))
+    far_c, above = far & (third == live), pick16(r.r[5], s.d_fraction + 4)
+    lane_m = top - np.where(far & ~far_c, np.minimum(above, np.maximum(top - tile.low, 0)), 0)
+    distance = pick16(r.r[7], s.d_fraction + fa + t.b.fraction + 4)
+    room = np.maximum(np.where(large == live, s.c_top - lane_m, lane_m - tile.low), 0)  # C is above what lanes reach
+    distance = np.where(small < live, np.minimum(distance, room), distance)
+    lift = np.where(large == live, distance, 0)
+    m, top = lane_m + lift, np.where(far_c, np.minimum(top + above, s.c_top), top + lift)
+    fraction = np.where(large < live, fa, fc)
+    full = (np.uint64(1) << fraction.astype(np.uint64)) - np.uint64(1)
+    length = pick16(r.r[6], fraction + 1).astype(np.uint64)
+    ones = ((np.uint64(1) << length) - np.uint64(1)) << np.maximum(fraction - distance, 0).astype(np.uint64) & full
+    borrow, negative, filled = r.bit(0), r.bit(1), np.where(r.bit(2), ONES, POW2)
+    run = np.where(borrow != 0, full & ~ones, ones)
+    c_sign = np.where(large == live, negative, np.where(small == live, negative ^ borrow, r.bit(4)))
+    return Rows(
+        np.where(large == live, NONE, large), np.where(small == live, NONE, small),
+        np.where(far & ~far_c, third, NONE), exponents=(m, m - distance, top),
+        negatives=(negative, negative ^ borrow, r.bit(4)), patterns=(GIVEN, filled, POW2),
+        given=run & np.uint64((1 << fa) - 1), c=np.where(large == live, m, np.where(small == live, m - distance, top)),
+        c_density=np.where((large == live) | (small == live) | far_c, 256, 0), c_negative=c_sign,
+        c_pattern=np.where(large == live, GIVEN, np.where(small == live, filled, POW2)),
+        c_given=run & np.uint64((1 << fc) - 1),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TileFamily:
+    """Where a family's tiles lie, what their rows aim at, the fractions that columns are given, the most fraction bits
+    of a and b and the fewest binades of products that it can do with, and whether special values are laid over."""
+
+    target: Callable[[Domain, list[Ints]], TileTarget]
+    row: Callable[[Domain, Halves, Tiles], Rows]
+    column: Callable[[Domain, list[Ints], Tiles], Codes] | None = None
+    most_fraction: int = EVERY_FRACTION
+    least_span: int = 0
+    special: bool = False
+
+    def can_aim(self, t: Domain) -> bool:
+        """Whether a format's products are what the family can do with."""
+        span = t.space.product_top - t.space.product_low
+        return max(t.a.fraction, t.b.fraction) <= self.most_fraction and span >= self.least_span
+
+
+TILE_FAMILIES: dict[str, TileFamily] = {
+    "cancel": TileFamily(cancel_target, cancel), "ulp": TileFamily(ulp_target, ulp),
+    "tie": TileFamily(tie_target, tie), "zlad": TileFamily(zlad_target, zlad), "tiny": TileFamily(tiny_target, tiny),
+    "subnormals": TileFamily(subnormals_target, subnormals), "extremes": TileFamily(extremes_target, extremes),
+    "conly": TileFamily(conly_target, conly), "zeros": TileFamily(zeros_target, zeros),
+    "specials": TileFamily(specials_target, specials, special=True),
+    "multiplier": TileFamily(multiplier_target, multiplier, multiplier_columns, SIXTEEN_BITS),
+    "carries": TileFamily(carries_target, carries, least_span=NARROW),
 }  # fmt: skip
-"""Families that have a rule for whole tiles: where a tile lies, and what its rows aim at."""
+"""Families that have a rule for whole tiles."""

@@ -32,7 +32,9 @@ from mmaprobe.generators.families import (
     generate,
     stream_number,
 )
+from mmaprobe.generators.families_tile import TILE_FAMILIES
 from mmaprobe.generators.tiles_aimed import tile_codes
+from mmaprobe.generators.tiles_codes import code_tiles
 from mmaprobe.operands.batch import PER_RESULT, Batch
 
 COLUMNS = 8
@@ -53,8 +55,14 @@ def takes_aims(instruction: Instruction) -> bool:
 def tile_version(instruction: Instruction, family: str) -> int:
     """The version of a family that whole tiles of an instruction are made by in a validation."""
     own = TILE_VERSIONS.get(family)
-    aims = own is not None and instruction.n <= COLUMNS and takes_aims(instruction)
+    aims = own is not None and instruction.n <= COLUMNS and can_aim(instruction, family)
     return own if own is not None and aims else VERSIONS[family]
+
+
+def can_aim(instruction: Instruction, family: str) -> bool:
+    """Whether a family that has a rule for tiles has it for those of an instruction, too."""
+    rule = TILE_FAMILIES.get(family)
+    return takes_aims(instruction) and (rule is None or rule.can_aim(domain(instruction)))
 
 
 def generate_tiles(
@@ -85,11 +93,11 @@ def generate_tiles(
 def check_aimed(instruction: Instruction, family: str, seed: int, start: int, count: int) -> None:
     """UsageError where a family's own tiles do not exist for an instruction, or an index is outside 64 bits."""
     check_family(instruction, family)
-    if not takes_aims(instruction):
-        version = TILE_VERSIONS[family]
-        raise UsageError(
-            f"{instruction.id}: {family}.{version} makes dense tiles of floats without scales or random bits"
-        )
+    if not can_aim(instruction, family):
+        what = "dense tiles of floats without scales or random bits"
+        if takes_aims(instruction):
+            what = "tiles of other formats"
+        raise UsageError(f"{instruction.id}: {family}.{TILE_VERSIONS[family]} makes {what}")
     last = start + count * max(instruction.m, instruction.n)
     if not 0 <= seed < 1 << 64 or not 0 <= start <= last <= 1 << 64:
         raise UsageError(f"seed {seed} and tiles {start}+{count} must fit 64 bits without sign")
@@ -117,9 +125,10 @@ def reference_tiles(instruction: Instruction, family: str, seed: int, start: int
     side = max(instruction.m, instruction.n)
     first = np.arange(count, dtype=np.uint64) * np.uint64(side) + np.uint64(start)
     stream = stream_number(family, TILE_VERSIONS[family])
-    codes = tile_codes(domain(instruction), family, stream, seed, first, instruction.m, instruction.n)
+    t, m, n = domain(instruction), instruction.m, instruction.n
+    made = code_tiles(t, seed, first, m, n) if family == "codes" else tile_codes(t, family, stream, seed, first, m, n)
     formats = instruction.formats()
-    return Batch(**{name: value.astype(formats[name].dtype) for name, value in codes.items()})
+    return Batch(**{name: value.astype(formats[name].dtype) for name, value in made.items()})
 
 
 def vector_at(tiles: Batch, tile: int, row: int, column: int) -> Batch:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import GRAZE_A, Domain, Layout, fraction_masks
+from mmaprobe.generators.domain import GIVEN, GRAZE_A, Domain, Layout, fraction_masks
+from mmaprobe.generators.families_circuit import ODD
+from mmaprobe.generators.families_other import special_code
 from mmaprobe.generators.families_tile import TILE_FAMILIES, Halves, Rows, Tiles, TileTarget
 from mmaprobe.generators.operands import Codes, Ints, encode, pick16, with_sign
 
@@ -47,22 +49,28 @@ def tile_codes(
     t: Domain, family: str, stream: int, seed: int, first: NDArray[np.uint64], m: int, n: int
 ) -> dict[str, Codes]:
     """a (tiles, M, K), b (tiles, K, N) and c (tiles, M, N) as uint64, of the tiles from the indices ``first`` on."""
-    target_of, rows_of = TILE_FAMILIES[family]
-    words = halves(_draw(seed, stream, first[:, None], philox.TILE, 0))
-    target = target_of(t, words)
+    rule = TILE_FAMILIES[family]
+    own = _draw(seed, stream, first[:, None], philox.TILE, 0)
+    words = halves(own)
+    target = rule.target(t, words)
     profile = tile_profile(t, target, words, _numbers(seed, stream, first[:, None], philox.TILE, t.space.k, 16, 1))
     index = first[:, None] + np.arange(m, dtype=np.uint64)
     drawn = _draw(seed, stream, index, philox.ROW, 0)
     rows = Halves(halves(drawn))
-    aims = rows_of(t, rows, Tiles(*reach(target, profile), profile.aim))
+    turn = first[:, None] // np.uint64(max(m, n)) + np.uint64(seed * ODD & philox.ALL)
+    tile = Tiles(*reach(target, profile), profile.aim, turn, own[3], m, n)
+    aims = rule.row(t, rows, tile)
     column = _draw(seed, stream, first[:, None] + np.arange(n, dtype=np.uint64), philox.COLUMN, 0)
     a = row_codes(
         t, target, aims, rows, drawn, profile, _numbers(seed, stream, index, philox.ELEMENT, t.space.k, lane_bits(t.a))
     )
-    b, drift, turn, fraction = column_codes(t, target, column, profile)
+    given = rule.column(t, column, tile) if rule.column else np.uint64(0)
+    b, drift, turned, fraction = column_codes(t, target, column, profile, given)
     found = {"a": a, "b": b}
     if t.c.present:
-        found["c"] = addends(t, aims, drawn, column, profile, drift, turn, fraction)
+        found["c"] = addends(t, aims, drawn, column, profile, drift, turned, fraction)
+    if rule.special:
+        lay_specials(t, words, drawn, column, found)
     return found
 
 
@@ -118,15 +126,15 @@ def reach(target: TileTarget, profile: Profile) -> tuple[Ints, Ints, Ints]:
     return low, np.maximum(low, np.minimum(top, most)), top
 
 
-def masked(f: Layout, pattern: Any, word: Codes, step: Ints) -> Codes:
+def masked(f: Layout, pattern: Any, word: Codes, step: Ints, given: Any = 0) -> Codes:
     """The fraction field of a pattern from a random word of ``lane_bits``; grazing ones are ``step`` units from a power
-    of two."""
+    of two, GIVEN ones as told."""
     keep, fixed = (np.array(masks, np.uint64) for masks in fraction_masks(f.fraction))
     random = word >> np.uint64(lane_bits(f) - f.fraction)
     beside = np.where(pattern == GRAZE_A, (1 << f.fraction) - 2 * step, step).astype(np.uint64)
     grazing = beside & np.uint64((1 << f.fraction) - 1)
     found: Codes = np.where(np.asarray(pattern) >= GRAZE_A, grazing, (random & keep[pattern]) | fixed[pattern])
-    return found
+    return np.where(np.asarray(pattern) == GIVEN, given, found)
 
 
 def widened(f: Layout, word: Ints) -> Codes:
@@ -149,6 +157,7 @@ def row_codes(
     alive = (role & 255) < each(aims.density)
     exponent = np.where(alive, each(aims.base) - pick16(role, each(aims.spread)), each(aims.dead))
     negative = np.where(each(aims.vary), (role >> 8) & 1, each(aims.negative)) != 0
+    negative = negative ^ ((lane & 1) == each(aims.alternate))
     pattern, word, zero = each(aims.pattern), words, each(aims.zero) & ~alive
     shared = each(widened(t.a, drawn[2]))
     places = (aims.third, aims.second, aims.first)
@@ -159,6 +168,7 @@ def row_codes(
         exponent, negative = np.where(here, each(own), exponent), np.where(here, each(sign) != 0, negative)
         pattern, zero = np.where(here, each(shape), pattern), zero & ~here
         word = np.where(here & common, shared, word)
+    zero = zero | (lane == each(aims.dropped))
     hollow = np.broadcast_to(profile.hollow[:, None], role.shape)
     largest = t.a.top - np.where(role & 0x200, 0, pick16(role, t.a.top - t.a.normal + 1))
     exponent = np.where(hollow, largest, exponent - beta)
@@ -166,13 +176,14 @@ def row_codes(
         lowest, here = t.a.low + pick16(role, t.a.fraction), np.broadcast_to(profile.subnormal[:, None], role.shape)
         exponent = np.where(here, lowest, exponent)
         zero |= (exponent < t.a.low) | (here & (exponent + beta > each(aims.base)))
-    codes = encode(
-        t.a, negative ^ profile.negative[:, None], exponent, masked(t.a, pattern, word, profile.step[:, None])
-    )
+    fraction = masked(t.a, pattern, word, profile.step[:, None], each(aims.given))
+    codes = encode(t.a, negative ^ profile.negative[:, None], exponent, fraction)
     return np.where(zero & ~hollow, with_sign(t.a, negative ^ profile.negative[:, None], 0), codes)
 
 
-def column_codes(t: Domain, target: TileTarget, column: list[Ints], profile: Profile) -> tuple[Codes, Ints, Any, Codes]:
+def column_codes(
+    t: Domain, target: TileTarget, column: list[Ints], profile: Profile, given: Any
+) -> tuple[Codes, Ints, Any, Codes]:
     """Codes of b (tiles, K, N), and of each column the drift, whether it turns signs, and the fraction field.
 
     One column in 16 has the lanes in opposite order, so that rows meet what they do not aim at.
@@ -182,7 +193,7 @@ def column_codes(t: Domain, target: TileTarget, column: list[Ints], profile: Pro
     pattern = np.take_along_axis(patterns, style & 3, 1)
     drift = np.maximum(pick16(style >> 16, 2 * target.drift + 1) - target.drift, 0)
     turn = ((style >> 2) & 1 != 0) & target.turns
-    fraction = masked(t.b, pattern, widened(t.b, column[1]), profile.step)
+    fraction = masked(t.b, pattern, widened(t.b, column[1]), profile.step, given)
     stray = ((style >> 3) & 15 == 0)[:, None]
     beta, negative = (
         np.where(stray, part[:, ::-1, None], part[:, :, None]) for part in (profile.beta, profile.negative)
@@ -207,16 +218,15 @@ def addends(
     def each(value: Any) -> Any:
         return np.broadcast_to(value, drawn[0].shape)[:, :, None]
 
-    word = (each(drawn[3]) ^ column[0][:, None]) * RESULT_MIX[0] & 0xFFFFFFFF
-    word = (word ^ (word >> 15)) * RESULT_MIX[1] & 0xFFFFFFFF
+    word = mixed(each(drawn[3]) ^ column[0][:, None])
     drift, turn = drift[:, None], turn[:, None]
     negative = (np.where(each(aims.c_vary), (word >> 8) & 1, each(aims.c_negative)) != 0) ^ turn
     exponent = each(aims.c) - pick16(word, each(aims.c_spread)) - drift
-    plain = encode(
-        t.c, negative, exponent, masked(t.c, each(aims.c_pattern), widened(t.c, word), profile.step[:, None])
-    )
+    field = masked(t.c, each(aims.c_pattern), widened(t.c, word), profile.step[:, None], each(aims.c_given))
+    plain = encode(t.c, negative, exponent, field)
     plain = np.where((word & 255) < each(aims.c_density), plain, with_sign(t.c, negative, 0))
-    own = masked(t.a, np.broadcast_to(aims.patterns[0], drawn[0].shape), widened(t.a, drawn[2]), profile.step)
+    pattern = np.broadcast_to(aims.patterns[0], drawn[0].shape)
+    own = masked(t.a, pattern, widened(t.a, drawn[2]), profile.step, aims.given)
     x, y = (top_fraction(f, part) for f, part in ((t.a, own[:, :, None]), (t.b, fraction[:, None])))
     product = x * y  # of 31 or 32 bits
     carry = product >> np.uint64(31)
@@ -232,3 +242,46 @@ def top_fraction(f: Layout, fraction: Codes) -> Codes:
     """The significand of a fraction field, cut to 16 bits."""
     field = fraction >> np.uint64(f.fraction - 15) if f.fraction > 15 else fraction << np.uint64(15 - f.fraction)
     return field | np.uint64(1 << 15)
+
+
+def mixed(word: Any) -> Any:
+    """32 bits out of 32, each of which hangs on all."""
+    word = word * RESULT_MIX[0] & 0xFFFFFFFF
+    return (word ^ (word >> 15)) * RESULT_MIX[1] & 0xFFFFFFFF
+
+
+ROWS_ALONE, COLUMNS_ALONE, RESULTS_ALONE, TWO, ONE_LANE, MANY = 0, 2, 4, 5, 6, 7
+"""What special values are laid over, by three bits of the tile: one a row (two in eight), one a column (two), C; one a
+row and one a column; the same in one lane; a quarter of all operands."""
+NO_NUMBERS = np.array([True, False, True, False, False, True, False, False])
+"""Where they are infinities and NaNs alone, by the same bits."""
+C_DENSITY = np.array([0, 0, 0, 0, 192, 32, 32, 64])
+"""Of 256 results so many have a special C, by the same bits."""
+
+
+def lay_specials(t: Domain, words: list[Ints], drawn: list[Ints], column: list[Ints], found: dict[str, Codes]) -> None:
+    """Special values in place of codes of whole tiles."""
+    mode, live = words[7] & 7, t.space.live
+    common = pick16(words[6], live)
+    in_rows, in_columns = (mode < COLUMNS_ALONE) | (mode >= TWO), (mode >= COLUMNS_ALONE) & (mode != RESULTS_ALONE)
+    for name, kinds, places, alive in (("a", drawn[1], drawn[2], in_rows), ("b", column[3], column[1], in_columns)):
+        f, kind, place = t.a if name == "a" else t.b, mixed(kinds), mixed(places)
+        lane, at = np.arange(live), np.where(mode == ONE_LANE, common, pick16(place >> 16, live))
+        own = mixed(kind[:, :, None] ^ (lane * ELEMENT_MIX))
+        many = (mode == MANY)[:, :, None]
+        word = np.where(many, own, kind[:, :, None])
+        here = np.where(many, (own >> 8) & 3 == 0, (lane == at[:, :, None]) & alive[:, :, None])
+        only = NO_NUMBERS[mode][:, :, None] & ((word & 7) > 4)
+        payload = mixed(word)
+        code = special_code(f, np.where(only, word - 3, word) & 31, payload, payload)
+        turned = found[name] if name == "a" else found[name].swapaxes(1, 2)
+        placed = np.where(here, code, turned)
+        found[name] = placed if name == "a" else placed.swapaxes(1, 2)
+    if not t.c.present:
+        return
+    chosen = mixed(drawn[3][:, :, None] ^ column[0][:, None])
+    word = mixed(chosen)
+    only = NO_NUMBERS[mode][:, :, None] & ((word & 7) > 4)
+    payload = mixed(word)
+    code = special_code(t.c, np.where(only, word - 3, word) & 31, payload, payload)
+    found["c"] = np.where((chosen >> 24) < C_DENSITY[mode][:, :, None], code, found["c"])

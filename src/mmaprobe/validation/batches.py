@@ -15,7 +15,7 @@ import numpy as np
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
-from mmaprobe.generators.families import VERSIONS
+from mmaprobe.generators.families import STREAMED, VERSIONS
 from mmaprobe.generators.tiles import tile_version
 
 CHUNK = 1 << 15
@@ -32,8 +32,8 @@ WIDEST = 5
 """Small batches have fewer tiles or vectors than two to this power."""
 TILES_OF = 4
 """Of four of a tile instruction's vectors three are outputs of whole tiles; the other is alone on a diagonal."""
-AIMED_OF = 64
-"""The same where a family's tiles aim in every row: of so many vectors all but one are outputs of them."""
+AIMED_OF = 256
+"""The same where all of a tile's outputs are what the family aims at: of so many vectors all but one are outputs."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _tiles(instruction: Instruction, family: str, count: int) -> tuple[int, int,
     """Whole tiles among so many vectors of a family; the outputs of one, its indices, and the version that makes it."""
     outputs, version = instruction.m * instruction.n, tile_version(instruction, family)
     aims = version != VERSIONS[family]
-    share = AIMED_OF if aims else TILES_OF
+    share = AIMED_OF if aims or family in STREAMED else TILES_OF
     tiles = count * (share - 1) // share // outputs if outputs > 1 and instruction.blocks == 1 else 0
     return tiles, outputs, max(instruction.m, instruction.n), version if aims else None
 
