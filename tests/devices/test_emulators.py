@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from mmaprobe.devices.amd.emulator import below_hip
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.emulators import (
     SAYS,
     System,
-    below_hip,
     of_machine,
     of_processor,
     of_program,

@@ -1,9 +1,9 @@
-"""Which emulator this process, a GPU's runtime or another program runs under, as far as the system shows it.
+"""Which emulator this process or another program runs under, as far as the system shows it.
 
 QEMU's user emulation, Valgrind and their like show the emulated program as ``/proc/self/exe`` and themselves as
 ``/proc/thread-self/exe``; the kernel's own architecture is another one than the process'.  Whole emulated machines are
-known by the names of their processors.  rocjitsu is a library that is preloaded below HIP.  What shows nothing of
-itself is said by its user: ``MMAPROBE_EMULATOR=NAME``.
+known by the names of their processors.  What shows nothing of itself is said by its user:
+``MMAPROBE_EMULATOR=NAME``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ from mmaprobe.evidence.silicon import UNKNOWN, YES, emulated
 SAYS = "MMAPROBE_EMULATOR"
 """The environment variable by which a user says that this machine is emulated, and by what."""
 _PROGRAM = re.compile(
-    r"^(qemu-|FEX|FVP_|box64|rocjitsu|valgrind|(spike|sde|sde64|pinbin|armie|drrun|gem5(\.\w+)?|\w+-(amd64|arm64)-linux)$)"
+    r"^(qemu-|FEX|FVP_|box64|rocjitsu|valgrind|(spike|sde|sde64|pinbin|armie|drrun|gem5(\.\w+)?)$"
+    r"|(memcheck|none|lackey|\w+grind|drd|massif|dhat)-\w+-linux$)"
 )
 """File names of emulators: QEMU, FEX, Arm's models, box64, rocjitsu, Valgrind and its tools, Spike, Intel's SDE, Arm's
 instruction emulator, gem5."""
-_BELOW_HIP = re.compile(r"rocjitsu")
-_PIN = re.compile(r"^pinbin$")
-_BELOW_PROGRAMS = re.compile(f"{_BELOW_HIP.pattern}|{_PIN.pattern}")
+_PIN = re.compile("^pinbin$")
+_BELOW_PROGRAMS = re.compile(f"rocjitsu|{_PIN.pattern}")
 """Libraries that put themselves below the program that maps them."""
-_OF_ROCJITSU = re.compile(r"ROCJITSU_|RJ_(CONFIG|SCHEMA)$")
-"""Environment variables that rocjitsu's launchers set."""
 _PROCESSORS = re.compile(r"QEMU TCG CPU|Fake M5 ")
 """How the names of emulated processors begin: QEMU's without KVM, gem5's."""
 _NOT_TELLING = "QEMU Virtual CPU"
@@ -91,7 +89,7 @@ def of_processor(model_name: str, implementer: str, system: System | None = None
     kernel = system.text("/proc/sys/kernel/arch").strip()
     if {kernel, system.machine} == {*_ARCHITECTURES}:
         return emulated(f"a program on {kernel}")
-    if below := next(_mapped(system.text("/proc/self/maps"), _PIN), ""):
+    if below := next(mapped(system.text("/proc/self/maps"), _PIN), ""):
         return emulated(f"a tool of Intel's Pin, {digested(below)}")
     if _PROCESSORS.match(model_name):
         return emulated(model_name)
@@ -100,31 +98,18 @@ def of_processor(model_name: str, implementer: str, system: System | None = None
     return UNKNOWN if model_name.startswith(_NOT_TELLING) else of_machine(system)
 
 
-def below_hip(environment: Mapping[str, str], maps: str) -> str:
-    """The value where rocjitsu lies below HIP in this process, else empty; ``maps`` is ``/proc/self/maps``.
-
-    It shows as a library that is mapped or preloaded, and by the environment variables of its launchers.
-    """
-    preloaded = re.split(r"[\s:]+", environment.get("LD_PRELOAD", ""))
-    library = next(_mapped(maps, _BELOW_HIP), "") or next((each for each in preloaded if _names(each, _BELOW_HIP)), "")
-    if library:
-        return emulated(f"rocjitsu, {digested(library)}")
-    seen = any(_OF_ROCJITSU.match(name) for name in environment)
-    return emulated("rocjitsu, whose library is not seen") if seen else ""
-
-
 def of_program(session: int, command: Sequence[str], system: System | None = None) -> str:
     """The emulator among the processes of a session or the words of its command, with its version; empty where none is
     seen.  ``session`` is the process id of a child that was started in a session of its own."""
     system = system or System()
     for process in _of_session(session, system):
         program = system.link(f"/proc/{process}/exe")
-        if _names(program, _PROGRAM):
+        if named(program, _PROGRAM):
             return versioned(program)
-        if library := next(_mapped(system.text(f"/proc/{process}/maps"), _BELOW_PROGRAMS), ""):
+        if library := next(mapped(system.text(f"/proc/{process}/maps"), _BELOW_PROGRAMS), ""):
             return digested(library)
     words = (part for word in command for part in word.split())
-    return next((Path(word).name for word in words if _names(word, _PROGRAM)), "")
+    return next((Path(word).name for word in words if named(word, _PROGRAM)), "")
 
 
 def versioned(program: str) -> str:
@@ -139,6 +124,19 @@ def digested(path: str) -> str:
         return f"{Path(path).name} sha256:{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
     except OSError:
         return f"{Path(path).name}, which cannot be read"
+
+
+def mapped(maps: str, wanted: re.Pattern[str]) -> Iterator[str]:
+    """The files mapped into a process whose names have a pattern: the sixth field of each line, if any."""
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and named(fields[5], wanted):
+            yield fields[5]
+
+
+def named(path: str, wanted: re.Pattern[str]) -> bool:
+    """Whether a file's name has a pattern."""
+    return bool(wanted.search(Path(path).name))
 
 
 def _said(program: str) -> str:
@@ -156,15 +154,3 @@ def _of_session(session: int, system: System) -> Iterator[int]:
         fields = system.text(f"/proc/{process}/stat").rpartition(")")[2].split()
         if len(fields) > 3 and fields[3] == str(session):
             yield process
-
-
-def _mapped(maps: str, wanted: re.Pattern[str]) -> Iterator[str]:
-    """The files mapped into a process whose names have a pattern: the sixth field of each line, if any."""
-    for line in maps.splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and _names(fields[5], wanted):
-            yield fields[5]
-
-
-def _names(path: str, wanted: re.Pattern[str]) -> bool:
-    return bool(wanted.search(Path(path).name))

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from mmaprobe.vendors import every
+
 Kind = Literal["silicon", "emulated", "model", "unknown"]
 
 KEY = "silicon"
@@ -24,8 +26,6 @@ UNKNOWN = "not known"
 _EMULATED = "no, emulated by "
 _KINDS: Mapping[str, Kind] = {YES: "silicon", SAID: "silicon", MODEL: "model"}
 _WITHOUT_KEY: Mapping[Kind, str] = {"silicon": YES, "model": MODEL, "unknown": UNKNOWN}
-_ALWAYS_SILICON = ("cpu", "cuda", "hip")
-"""The schemes whose devices were silicon before identities said so: no emulator was known to run under them."""
 TO_SAY = "process:silicon=yes COMMAND says that it is"
 
 
@@ -49,7 +49,7 @@ def kind_of(device: str, identity: Mapping[str, str]) -> Kind:
     """What computed the answers of a device with this name and identity.
 
     An identity without the key is of an older version, or of somebody else's device.  It is a model where it names
-    parameters, silicon where it is a recording or of ``cpu``, ``cuda`` or ``hip``, and else unknown.
+    parameters, silicon where it is a recording, of the CPU or of a known maker's GPU, and else unknown.
     """
     kinds: set[Kind] = {_kind(each) for each in said_by(device, identity).split("; ")}
     return kinds.pop() if len(kinds) == 1 else "unknown"
@@ -62,7 +62,8 @@ def _kind(said: str) -> Kind:
 def _without_key(device: str, identity: Mapping[str, str]) -> Kind:
     if "parameters" in identity:
         return "model"
-    if "recorded" in identity or device.partition(":")[0] in _ALWAYS_SILICON:
+    own = {"cpu", *(vendor.scheme for vendor in every())}
+    if "recorded" in identity or device.partition(":")[0] in own:
         return "silicon"
     return "unknown"
 

@@ -15,9 +15,9 @@ from functools import cached_property
 
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.devices.amd.calls import NO_DEVICE, Calls, status_name
+from mmaprobe.devices.amd.emulator import below_hip
 from mmaprobe.devices.amd.health import Readings
 from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, ListedGpu, Machine
-from mmaprobe.devices.emulators import below_hip
 from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
