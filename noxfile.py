@@ -7,7 +7,8 @@ under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
-clusters and whole campaigns; ``mutants`` counts which seeded faults the tests
+clusters and whole campaigns; ``emulators`` asks programs of other machines;
+``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``mutants`` counts which seeded faults the tests
 kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
 suites on a GPU.
 """
@@ -113,6 +114,31 @@ def arm(session: nox.Session) -> None:
         *session.posargs,
         env=where,
     )
+
+
+@nox.session
+def emulators(session: nox.Session) -> None:
+    """Programs of other machines under QEMU, and RISC-V's dot products under Spike where spike and pk are (PATH)."""
+    session.install(".[test]")
+    session.run("pytest", "-m", "", "-rs", "tests/devices/test_emulated_program.py", *session.posargs)
+
+
+@nox.session
+def rocjitsu(session: nox.Session) -> None:
+    """``hip:0`` under AMD's emulator, which must be here beside ROCm: ``nox -s rocjitsu -- gfx942_cdna3_kmd.json ...``.
+
+    Of each machine a run of its main forms, and a page of what its arithmetic gets right: docs/emulators.md.
+    """
+    session.install(".[rocm]")
+    for config in session.posargs:
+        below, name = ("rocjitsu", "--config", config, "--"), Path(config).stem
+        architecture = name.partition("_")[0]
+        out = Path("build") / "rocjitsu" / name
+        run = ("run", "--device", "hip:0", "--budget", "30", "--out", str(out))
+        session.run(*below, "mmaprobe", *run, external=True, success_codes=[0, 1, 4])
+        page = ("--plan", "push", "--budget", "30", "--markdown", str(out.with_suffix(".md")))
+        compared = ("validate", "hip:0", f"model:{architecture}", *page)
+        session.run(*below, "mmaprobe", *compared, external=True, success_codes=[0, 1, 4])
 
 
 @nox.session

@@ -21,6 +21,7 @@ from mmaprobe.devices.replay import Replay
 from mmaprobe.evidence.corpus import Corpus
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Witness
+from mmaprobe.evidence.silicon import kind_of
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import take
 from mmaprobe.parameters.lookup import basis_for, datapath_for, entry_for
@@ -198,10 +199,13 @@ def _computed(made: Instruction) -> tuple[object, ...]:
 
 
 def measured_answers(folder: Path = EVIDENCE) -> list[Answer]:
-    """The answers in the evidence of runs on this architecture."""
+    """The answers in the evidence of runs on silicon of this architecture."""
     found: list[Answer] = []
     for manifest in sorted(folder.glob("*/manifest.json")):
-        if json.loads(manifest.read_text()).get("identity", {}).get("architecture") != ARCHITECTURE:
+        said = json.loads(manifest.read_text())
+        identity = said.get("identity", {})
+        silicon = kind_of(said.get("device", ""), identity) == "silicon"
+        if identity.get("architecture") != ARCHITECTURE or not silicon:
             continue
         for path in sorted(manifest.parent.rglob("*.json")):
             for answer in _answers_in(json.loads(path.read_text())):

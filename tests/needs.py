@@ -79,6 +79,11 @@ def _arm(variable: str) -> str:
     return "" if platform.machine() == "aarch64" else _program("qemu-aarch64-static")
 
 
+def _runs(machine: str) -> str:
+    """What compiles a static program in C for another machine, and QEMU, which runs it."""
+    return _program(f"{machine}-linux-gnu-gcc") or _program(f"qemu-{machine}-static")
+
+
 def _slurm() -> str:
     """Slurm's own programs, the right to start them, and what submits jobs."""
     if hasattr(os, "geteuid") and os.geteuid():
@@ -117,6 +122,13 @@ NEEDS = {
     "g++": Need("g++", "apt install g++", lambda: _program("g++")),
     "arm": Need(*ARM, lambda: _arm("MMAPROBE_ARM_RUNNER")),
     "arm kernels": Need(*ARM, lambda: _arm("MMAPROBE_ARM_KERNELS")),
+    "aarch64 programs": Need(
+        "programs of Arm", "apt install gcc-aarch64-linux-gnu qemu-user-static", lambda: _runs("aarch64")
+    ),
+    "riscv64 programs": Need(
+        "programs of RISC-V", "apt install gcc-riscv64-linux-gnu qemu-user-static", lambda: _runs("riscv64")
+    ),
+    "spike": Need("Spike and pk", "nox -s emulators", lambda: _runs("riscv64") or _program("spike") or _program("pk")),
     "corpus": Need("a corpus", "MMAPROBE_CORPUS=FOLDER pytest", _corpus),
     "rows": Need("RDNA's recorded rows", "MMAPROBE_ROWS=FOLDER pytest", _rows),
     "rocm": Need("ROCm", "apt install libamdhip64-5", _rocm),

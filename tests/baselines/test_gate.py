@@ -13,7 +13,7 @@ import pytest
 
 from cases.nights import BF16, GPU, KEEPS, MADD, MODEL, answered, night, part, questions, shipped
 from cases.sealing import reseal
-from mmaprobe.baselines.devices import other_device
+from mmaprobe.baselines.devices import other_device, surroundings
 from mmaprobe.baselines.difference import compare_runs
 from mmaprobe.baselines.facts import facts_of
 from mmaprobe.baselines.gate import Baseline, GateVerdict, judged
@@ -209,9 +209,20 @@ def test_which_devices_are_one(change: dict[str, str], other: bool) -> None:
     one = Header("cuda:0", GPU, "1", 0)
     assert bool(other_device(one, replace(one, device="cuda:3", identity=GPU | change))) is other
     assert other_device(one, Header("model:sm_90a", MODEL, "1", 0))
-    assert (
-        other_device(Header("cpu", {}, "1", 0), Header("process:cpu", {}, "1", 0)) == "device was cpu, is process:cpu"
+    assert other_device(Header("cpu", {}, "1", 0), Header("process:cpu", {}, "1", 0)) == (
+        "device was cpu, is process:cpu; silicon was silicon, is unknown"
     )
+
+
+def test_silicon_and_its_emulator_are_two_devices() -> None:
+    """Of one name, number and chip; another version of the emulator is the same one, as another driver is."""
+    before = Header("hip:0", GPU, "1", 0)
+    silicon, old, new = (replace(before, identity=GPU | {"silicon": said}) for said in
+                         ("yes", "no, emulated by rocjitsu 0.3", "no, emulated by rocjitsu 0.4"))  # fmt: skip
+    assert other_device(before, silicon) == other_device(old, new) == ""
+    for one in (before, silicon):
+        assert other_device(one, new) == "silicon was silicon, is emulated"
+    assert surroundings(old, new) == ["silicon: no, emulated by rocjitsu 0.3 -> no, emulated by rocjitsu 0.4"]
 
 
 @pytest.mark.parametrize(("ends", "code"), [("5", 5), ("130", 130)])

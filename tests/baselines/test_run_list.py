@@ -23,9 +23,13 @@ def test_a_row_says_what_the_manifest_does(tmp_path: Path, capsys: pytest.Captur
     assert main(["evidence", "list", "--json", str(tmp_path)]) == 0
     first, second = json.loads(capsys.readouterr().out)
     assert (first["path"], first["vectors"], first["outcome"]) == (str(tmp_path / "deep" / "er" / "a"), 7, "equal")
-    told = {key: second[key] for key in ("device", "unit", "driver", "architecture", "seed", "instructions", "begun")}
-    assert told == {"device": "cuda:1", "unit": "GPU-1", "driver": "580", "architecture": "sm_90a", "seed": 2,
-                    "instructions": 2, "begun": "2026-11-02T03:00:00+00:00"}  # fmt: skip
+    told = {
+        key: second[key]
+        for key in ("device", "unit", "silicon", "driver", "architecture", "seed", "instructions", "begun")
+    }
+    assert told == {"device": "cuda:1", "unit": "GPU-1", "silicon": "silicon", "driver": "580",
+                    "architecture": "sm_90a", "seed": 2, "instructions": 2,
+                    "begun": "2026-11-02T03:00:00+00:00"}  # fmt: skip
     assert (second["vectors"], second["mismatches"], second["outcome"], second["finished"]) == (
         1020,
         3,

@@ -60,6 +60,18 @@ def test_each_unit_night_by_night(nights: Path, capsys: pytest.CaptureFixture[st
 
 
 @needs_tables
+def test_silicon_and_its_emulator_are_two_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one chip's number: no night of one follows a night of the other."""
+    for day, said in enumerate(("yes", "no, emulated by rocjitsu 0.3", "yes", "no, emulated by rocjitsu 0.4"), 1):
+        identity = GPU | {"silicon": said}
+        night(tmp_path / str(day), part(*[MADD] * (day % 2)), day=day, device="hip:0", identity=identity)
+    rows = told(["evidence", "trend", str(tmp_path)], capsys)
+    assert [(row["unit"], row["changes"]) for row in rows] == [
+        ("GPU-1", None), ("GPU-1", 0), ("GPU-1 (emulated)", None), ("GPU-1 (emulated)", 0),
+    ]  # fmt: skip
+
+
+@needs_tables
 def test_one_instruction_night_by_night(nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The function has the name of the first datapath that was it, in whatever words it comes again."""
     rows = [row for row in told(["evidence", "trend", str(nights), "-i", "x86.vdp*"], capsys) if row["unit"] != "GPU-1"]

@@ -162,7 +162,11 @@ OTHERS = [
     ({"plan": {"name": "other"}}, "is of another plan than"),
     ({"parts": "0" * 64}, "is of another parts than"),
     ({"of": 4}, "names part|is one of 4 shards"),
-    ({"device": {"name": "cuda:0", "identity": {"architecture": "sm_90a"}}}, r"is of device cuda:0 \(sm_90a\)"),
+    ({"device": {"name": "cuda:0", "identity": {"architecture": "sm_90a"}}}, r"is of device cuda:0 \(sm_90a, "),
+    (
+        {"device": {"name": X86, "identity": {"architecture": "x86-64+intel", "silicon": "no, emulated by sde 9"}}},
+        r"is of device model:x86-64\+intel \(x86-64\+intel, emulated\), .*\(x86-64\+intel, model\)",
+    ),
     ({"reference": {"name": X86, "identity": {"architecture": "x86-64+intel", "parameters": "x"}}}, "other|different"),
     ({"absent": [["x86.none", "no"]]}, "lacks other instructions"),
     ({"done": []}, "some are nowhere"),

@@ -134,7 +134,7 @@ def test_a_file_of_another_architecture_is_told_before_anything_is_derived(acme:
 def test_what_is_derived_of_a_function_is_written_and_loads(acme: Path, capsys: Print) -> None:
     made, device = "function.numpy:dot{format=f64,k=2}", "function:numpy:dot?k=2&format=f64"
     assert main(["derive", made, "-d", device, "--fresh", "1000", "--write", "dot.toml"]) == 0
-    assert f"{made}: new (measured)" in capsys.readouterr().out
+    assert f"{made}: new (predicted)" in capsys.readouterr().out
     assert main(["validate", device, "model:dot.toml", made, "-n", "1000"]) == 0
     assert main(["derive", "function", "-d", device, "--fresh", "1000", "--write", "dot.toml", "--check"]) == 0
     assert main(["derive", "dot", "-d", device]) == 2

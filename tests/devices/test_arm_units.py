@@ -17,6 +17,7 @@ import pytest
 from mmaprobe.catalog.lookup import instruction, instructions
 from mmaprobe.catalog.states import modes
 from mmaprobe.devices.base import open_device, run_vectors
+from mmaprobe.evidence import silicon
 from mmaprobe.generators import families_for, generate
 from mmaprobe.models import engine
 from mmaprobe.operands.batch import Batch
@@ -64,6 +65,7 @@ def whole_tiles(arm):
 def test_hello(arm):
     assert arm.info()["architecture"] == "aarch64"
     assert arm.info()["protocol"] == "1 binary"
+    assert arm.info()["silicon"].startswith("no, emulated by qemu-" if EMULATOR else silicon.UNKNOWN)
     if EMULATOR:
         assert [known.id for known in EVERY if not arm.supports(known) and not NEWER & set(known.requires)] == []
 

@@ -182,6 +182,7 @@ def test_identity() -> None:
     """Name, UUID, architecture, driver, VBIOS, ECC and clocks; read once, so that it stays the same."""
     opened = open_cuda("0", machine(FakeCuda(), nvml=FakeNvml()))
     assert opened.info() == {
+        "silicon": "yes",
         "architecture": "sm_90a",
         "model_name": "NVIDIA H200",
         "uuid": "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f",

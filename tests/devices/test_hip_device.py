@@ -79,7 +79,7 @@ def test_identity() -> None:
     """What evidence records; the chip's own number, versions, compute units."""
     opened = device(FakeHip())
     assert opened.info() == {
-        "architecture": "gfx942", "model_name": "AMD Instinct MI300X", "uuid": "GPU-0000000000000042",
+        "silicon": "yes", "architecture": "gfx942", "model_name": "AMD Instinct MI300X", "uuid": "GPU-0000000000000042",
         "driver": "6.8.5", "vbios": "not read", "rocm_version": "6.2", "multiprocessors": "304",
     }  # fmt: skip
     assert opened.toolchain() == {"kernels": "clang 22.1.8"}

@@ -47,7 +47,7 @@ def test_it_is_a_device(acme: str) -> None:
     assert device.info()["architecture"] == "acme9"
     assert device.info()["file"] == acme
     assert "edited" not in device.info()["parameters"]
-    assert basis_of(device.info()) == "predicted"
+    assert basis_of(device.name, device.info()) == "predicted"
     assert lookup.match("acme9", "*") == (made,)
 
 

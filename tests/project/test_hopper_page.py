@@ -32,12 +32,18 @@ def test_the_page_is_what_the_script_writes(hopper: ModuleType) -> None:
 
 
 def test_measured_answers_come_from_evidence(hopper: ModuleType, tmp_path: Path) -> None:
-    """A run on the GPU stands in the page; one on another architecture does not."""
+    """A run on the GPU stands in the page; one on another architecture, or on no silicon, does not."""
     name = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32"
-    for folder, architecture, claim in (("h", "sm_90a", "two sums of four"), ("a", "sm_80", "one sum of eight")):
+    runs = (
+        ("h", "cuda:0", "sm_90a", "two sums of four"), ("a", "cuda:0", "sm_80", "one sum of eight"),
+        ("e", "process:gpu", "sm_90a", "one sum of eight"),
+    )  # fmt: skip
+    for folder, device, architecture, claim in runs:
         (tmp_path / folder / "steps").mkdir(parents=True)
         answer = Answer("step-tf32", name, "settled", claim, "99 vectors agree")
-        (tmp_path / folder / "manifest.json").write_text(json.dumps({"identity": {"architecture": architecture}}))
+        (tmp_path / folder / "manifest.json").write_text(
+            json.dumps({"device": device, "identity": {"architecture": architecture}})
+        )
         step = {"step": "questions", "result": {"answers": [answer_to_json(answer)]}}
         (tmp_path / folder / "steps" / "questions.json").write_text(json.dumps(step))
     found = hopper.measured_answers(tmp_path)

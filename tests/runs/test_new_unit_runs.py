@@ -46,7 +46,7 @@ def test_evidence_is_read_where_nothing_is_known(acme: str, monkeypatch: pytest.
     assert main(["parameters", "write", "e", "--out", "acme1.toml"]) == 0
     forget(monkeypatch)
     assert main(["parameters", "show", "acme1.toml"]) == 0
-    assert capsys.readouterr().out.count("measured: ") == 1
+    assert capsys.readouterr().out.count("predicted: ") == 1
     forget(monkeypatch)
     assert main(["instructions", "acme1", "--catalog", f"e/{CATALOG}"]) == 0
 
@@ -54,10 +54,14 @@ def test_evidence_is_read_where_nothing_is_known(acme: str, monkeypatch: pytest.
 def test_what_is_derived_of_it_is_read_where_nothing_is_known(
     acme: str, monkeypatch: pytest.MonkeyPatch, capsys: Print
 ) -> None:
-    assert main(["derive", "acme1", "-d", acme, "--fresh", "1000", "--write", "acme1.toml"]) == 0
-    forget(monkeypatch)
-    assert main(["parameters", "show", "acme1.toml"]) == 0
-    assert capsys.readouterr().out.count("measured: ") == 1
+    """On the basis that its user gives it: a program is silicon where he says so."""
+    said = acme.replace("process:", "process:silicon=yes ")
+    for device, basis in ((acme, "predicted: "), (said, "measured: ")):
+        assert main(["derive", "acme1", "-d", device, "--fresh", "1000", "--write", "acme1.toml"]) == 0
+        forget(monkeypatch)
+        assert main(["parameters", "show", "acme1.toml"]) == 0
+        assert capsys.readouterr().out.count(basis) == 1
+    assert "(silicon, as its user says) alone" in Path("acme1.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -172,11 +172,17 @@ def test_what_is_handed_on(tmp_path: Path) -> None:
 
 
 def test_measured_on_hardware_alone(tmp_path: Path) -> None:
-    """A device whose identity names no parameters is hardware: what it shows is measured, under the run's id."""
-    device = Changed(info=lambda: {"architecture": "sm_90a", "uuid": "GPU-1"}, name="cuda:0")
-    report = mmaprobe.bring_up(device, out=tmp_path / "e", steps=["survey"], **ONE)
-    (entry,) = read_parameter_file(tmp_path / "e" / "parameters" / "sm_90a.toml").entries.values()
-    assert (entry.basis, entry.evidence) == ("measured", report.run)
+    """What silicon shows is measured, under the run's id; what its emulator does is not, and every report says so."""
+    identity = {"architecture": "sm_90a", "uuid": "GPU-1"}
+    for said, basis in (("yes", "measured"), ("no, emulated by tensim 1.0", "predicted")):
+        out, it = tmp_path / basis, identity | {"silicon": said}
+        report = mmaprobe.bring_up(Changed(info=lambda it=it: it, name="cuda:0"), out=out, steps=["survey"], **ONE)
+        (entry,) = read_parameter_file(out / "parameters" / "sm_90a.toml").entries.values()
+        assert (entry.basis, entry.evidence) == (basis, report.run if basis == "measured" else "")
+        assert ("emulated by tensim 1.0" in entry.source) is (basis == "predicted")
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["identity"]["silicon"] == said
+        assert bool(summary["notice"]) is (basis == "predicted")
 
 
 def test_the_cpu_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,12 +272,13 @@ def _inside(files: dict[str, str], folder: str) -> list[str]:
     return sorted({path[len(folder) + 1 :].partition("/")[0] for path in files if path.startswith(f"{folder}/")})
 
 
-def device(hip: FakeHip, *seeds: Seed, target: str = "", options: str = "") -> GpuDevice:
-    """``hip:0`` on the stand-in; texts of each source changed, or its binary made for another target."""
+def device(hip: FakeHip, *seeds: Seed, target: str = "", options: str = "", on: Machine | None = None) -> GpuDevice:
+    """``hip:0`` on the stand-in; texts of each source changed, or its binary made for another target; ``on`` another
+    machine than that of its tree."""
 
     def of_source(source: Source) -> Kernel:
         raise AssertionError("no campaign is asked for")
 
     what = asked("hip", f"0?trial=no{options}")
     here = Compiled(lambda made, home: kernel(made, home, *seeds, target=target), of_source, lambda: TOOLCHAIN)
-    return opened(open_driver(what.index, machine(hip)), what, here, lambda name: ())
+    return opened(open_driver(what.index, on or machine(hip)), what, here, lambda name: ())

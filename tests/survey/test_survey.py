@@ -196,7 +196,7 @@ def test_the_same_function_on_a_better_basis_stays_as_it_is(small: Survey) -> No
     measured = replace(file.entries[name], basis="measured", evidence="run", witnesses=())
     kept, _ = updated(replace(file, entries={**file.entries, name: measured}), small)
     assert kept.entries[name] == measured
-    silicon = replace(small, identity={"architecture": "sm_90a"})
+    silicon = replace(small, identity={"architecture": "sm_90a", "silicon": "yes"})
     better, _ = updated(file, silicon)
     assert better.entries[name].basis == "measured"
     assert better.entries[name].evidence

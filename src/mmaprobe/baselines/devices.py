@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mmaprobe.evidence import silicon
 from mmaprobe.evidence.store import Header
 
 NAMING = (
@@ -17,10 +18,13 @@ def other_device(old: Header, new: Header) -> str:
     """How the device of ``new`` is another one than that of ``old``; empty where it is the same.
 
     A GPU is known by its UUID, whatever its number is today; what has none by the name it was opened with, too.
+    Silicon and an emulator of it are two devices; an emulator of another version is one.
     """
     said: list[tuple[str, object, object]] = [("device", old.device, new.device)] if _renamed(old, new) else []
     said += [each for each in _changed(old.identity, new.identity) if each[0] in NAMING]
-    return "; ".join(f"{name} was {before}, is {now}" for name, before, now in said)
+    before, now = (silicon.kind_of(each.device, each.identity) for each in (old, new))
+    said += [(silicon.KEY, before, now)] if before != now else []
+    return "; ".join(f"{name} was {was}, is {is_}" for name, was, is_ in said)
 
 
 def _renamed(old: Header, new: Header) -> bool:

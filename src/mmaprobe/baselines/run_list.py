@@ -9,6 +9,7 @@ from typing import Any
 
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.folders import evidence_below
+from mmaprobe.evidence.silicon import kind_of
 from mmaprobe.evidence.store import MANIFEST, Named, read_manifest
 from mmaprobe.exit_codes import EQUAL, USAGE
 
@@ -52,13 +53,21 @@ class ListedRun:
 
     @property
     def unit(self) -> str:
-        """Which piece of hardware, or program, it is."""
-        return next((self.identity[key] for key in ("uuid", "model_name", "gpu", "name") if key in self.identity), "")
+        """Which piece of hardware, or program, it is; of what is neither silicon nor a model that, too."""
+        name = next((self.identity[key] for key in ("uuid", "model_name", "gpu", "name") if key in self.identity), "")
+        beside = "" if self.silicon in ("silicon", "model", "") else f"({self.silicon})"
+        return " ".join(filter(None, (name, beside)))
+
+    @property
+    def silicon(self) -> str:
+        """Whether silicon computed it: silicon, emulated, model or unknown; empty where nobody can tell."""
+        return "" if self.wrong else kind_of(self.device, self.identity)
 
     def to_json(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
         said = asdict(self) | {"path": str(self.path), "identity": dict(self.identity)}
-        return said | {"architecture": self.architecture, "driver": self.driver, "unit": self.unit}
+        return said | {"architecture": self.architecture, "driver": self.driver, "unit": self.unit,
+                       "silicon": self.silicon}  # fmt: skip
 
 
 def list_runs(folder: Path) -> list[ListedRun]:

@@ -174,8 +174,8 @@ def _check_alike(shards: Sequence[tuple[str, ShardResult]]) -> None:
         for role in ("device", "reference"):
             mine, its = getattr(first, role), getattr(other, role)
             if mine.kind != its.kind:
-                raise UsageError(f"{name} is of {role} {its.name} ({its.architecture}), {where} of {mine.name} "
-                                 f"({mine.architecture})")  # fmt: skip
+                raise UsageError(f"{name} is of {role} {its.name} ({its.architecture}, {its.kind[2]}), {where} of "
+                                 f"{mine.name} ({mine.architecture}, {mine.kind[2]})")  # fmt: skip
         if first.absent != other.absent:
             raise UsageError(f"{name} lacks other instructions than {where}: the devices are not alike")
     for role in ("device", "reference"):

@@ -21,6 +21,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import InternalError, MmaprobeError, NotHereError, UsageError
+from mmaprobe.evidence.silicon import kind_of
 from mmaprobe.evidence.store import now
 from mmaprobe.exit_codes import run_code
 from mmaprobe.runs.beginning import OF_THE_MOMENT
@@ -51,9 +52,10 @@ class Unit:
         return self.identity.get("architecture", "")
 
     @property
-    def kind(self) -> tuple[str, str]:
-        """What shards of one campaign share: the scheme and the architecture, not which of several GPUs it was."""
-        return self.name.partition(":")[0], self.architecture
+    def kind(self) -> tuple[str, str, str]:
+        """What shards of one campaign share: the scheme, the architecture and whether it is silicon, not which of
+        several GPUs it was."""
+        return self.name.partition(":")[0], self.architecture, kind_of(self.name, self.identity)
 
 
 @dataclass(frozen=True)

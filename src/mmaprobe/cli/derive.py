@@ -110,6 +110,7 @@ def _one(
     device: mmaprobe.api.OpenDevice, what: str, seed: int, given: dict[str, Any], check: bool, write: Path | None,
     certificate: bool, as_json: bool,
 ) -> int:  # fmt: skip
+    from mmaprobe.evidence import silicon
     from mmaprobe.report.tables import findings
     from mmaprobe.survey.comparison import compare_with_shipped
     from mmaprobe.survey.survey_rows import alone
@@ -120,8 +121,11 @@ def _one(
     comparison = compare_with_shipped(architecture, instruction, derivation, seed)
     lines = [] if write is None else changes_of(alone(device, instruction, derivation, seed), write, check)
     if as_json:
-        emit(derivation.form() | {"comparison": comparison.form(), "changes": lines})
+        said = {silicon.KEY: silicon.said_by(device.name, device.info())}
+        emit(derivation.form() | said | {"comparison": comparison.form(), "changes": lines})
     else:
+        if notice := silicon.notice(device.name, device.info()):
+            out().print(notice, markup=False, soft_wrap=True)
         findings.print_derivation(out(), derivation, comparison)
         if certificate:
             findings.print_certificate(out(), derivation)

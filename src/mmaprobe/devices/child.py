@@ -67,6 +67,11 @@ class Child:
     def running(self) -> bool:
         return self._process is not None
 
+    @property
+    def session(self) -> int:
+        """The session of the running child and of all that it has started; -1 where none runs."""
+        return self._process.pid if self._process is not None else -1
+
     def start(self) -> str:
         """Start the command; the first line it prints."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115

@@ -24,7 +24,9 @@ from mmaprobe import _native
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.lookup import instructions
 from mmaprobe.devices.base import Support
+from mmaprobe.devices.emulators import of_processor
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 
 _VENDORS = {"AuthenticAMD": "+amd", "GenuineIntel": "+intel"}
@@ -67,9 +69,11 @@ class Cpu:
         self.architecture = machine + _VENDORS.get(self._identity.get("vendor", ""), "")
 
     def info(self) -> dict[str, str]:
-        """Architecture, vendor, family, model, stepping, microcode, kernel, features, control register."""
+        """Architecture, whether it is silicon, vendor, family, model, stepping, microcode, kernel, features, control
+        register."""
         return {
             "architecture": self.architecture,
+            silicon.KEY: of_processor(self._identity.get("model_name", ""), _cpuinfo("CPU implementer")),
             **self._identity,
             "microcode": _cpuinfo("microcode"),
             "kernel": platform.release(),

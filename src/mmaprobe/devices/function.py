@@ -39,6 +39,7 @@ from mmaprobe.catalog.outside import add_instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
+from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
 from mmaprobe.operands.edge import from_bits, held_as, to_host
 
@@ -60,9 +61,10 @@ class Function:
         add_instruction(instruction, ARCHITECTURE, name)
 
     def info(self) -> dict[str, str]:
-        """The function, the version of its library, and Python's."""
+        """The function, the version of its library, and Python's; what is behind it nobody knows."""
         return {
             "architecture": ARCHITECTURE,
+            silicon.KEY: silicon.UNKNOWN,
             "function": self.instruction.opcode.removeprefix("function."),
             "version": self._version,
             "python": platform.python_version(),

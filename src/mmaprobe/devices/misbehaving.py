@@ -28,6 +28,7 @@ from mmaprobe.devices.base import Device, Support, open_device
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.devices.options import number, split_options, whole
 from mmaprobe.errors import UsageError, near
+from mmaprobe.evidence import silicon
 from mmaprobe.models.model import run_tiles
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.lookup import in_control_state
@@ -60,8 +61,8 @@ class Misbehaving:
         self._good = after
 
     def info(self) -> dict[str, str]:
-        """The wrapped device's identity under this name."""
-        return {**self.inner.info(), "device": self.name}
+        """The wrapped device's identity under this name; whatever that is, what answers is not silicon any more."""
+        return {**self.inner.info(), silicon.KEY: silicon.UNKNOWN, "device": self.name}
 
     def instructions(self) -> Sequence[Instruction]:
         """Those of the wrapped device."""

@@ -10,6 +10,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.errors import UsageError
+from mmaprobe.evidence import silicon
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.parameters.datapath import Datapath
@@ -44,7 +45,11 @@ class ModelDevice:
 
     def info(self) -> dict[str, str]:
         """The architecture and the digest of the parameter file, its path, or whether it is not the one that ships."""
-        said = {"architecture": self.architecture, "parameters": f"sha256:{self.parameters.digest}"}
+        said = {
+            "architecture": self.architecture,
+            silicon.KEY: silicon.MODEL,
+            "parameters": f"sha256:{self.parameters.digest}",
+        }
         if self.file:
             return said | {"file": self.file}
         return said | ({"parameters": f"{said['parameters']}, edited"} if edited(self.parameters) else {})
@@ -91,7 +96,7 @@ class DatapathDevice:
 
     def info(self) -> dict[str, str]:
         """The instruction whose datapath it is."""
-        return {"architecture": "derived", "instruction": self.instruction.id}
+        return {"architecture": "derived", silicon.KEY: silicon.MODEL, "instruction": self.instruction.id}
 
     def instructions(self) -> Sequence[Instruction]:
         """The one instruction."""

@@ -5,13 +5,17 @@ device is opened, started anew after a failure, and ended with the device.
 Every exchange is bounded in time; a late, short, long or unreadable answer, or
 the program's end, is a DeviceError that names the command and carries the last
 lines of its standard error.
+
+A program is no silicon unless its user says so (``silicon=yes``); an emulator is noticed where it can be, or named
+(``emulator=NAME``).
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +25,9 @@ from mmaprobe.catalog.outside import add, parse_catalog
 from mmaprobe.catalog.supplements import all_or_nothing
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.child import Child
-from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.devices.emulators import of_program
+from mmaprobe.errors import NotHereError, UsageError, near
+from mmaprobe.evidence import silicon
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 
@@ -31,19 +37,48 @@ PROTOCOLS = ("1", DESCRIBES)
 MOST_DESCRIPTION = 1 << 20
 """Bytes of a description at most: with every row of ours it is a fifth of that."""
 FRAMINGS = ("text", "binary")
+OPTIONS = ("timeout", "silicon", "emulator")
+"""Words before the command, each with ``=`` and a value."""
+NOTHING: Mapping[str, str] = {}
+"""The options of a program of which its user says nothing."""
+_OPTION = re.compile("([a-z]+)=(.*)", re.DOTALL)
 CHUNK = 65536
 """Items of a batch in one exchange, so that the time limit bounds a bounded amount of work."""
 
 
 def open_process(argument: str) -> Process:
-    """The program with the shell-like words of ``argument``; a first word ``timeout=SECONDS`` bounds an exchange."""
-    words = shlex.split(argument)
-    timeout = 60.0
-    if words and words[0].startswith("timeout="):
-        timeout = _seconds(words.pop(0).partition("=")[2])
+    """The program with the shell-like words of ``argument``, after those that say something about it.
+
+    ``timeout=SECONDS`` bounds an exchange, ``silicon=yes`` and ``emulator=NAME`` say what is behind it.
+
+    UsageError for a wrong or contradictory one, and without a command.
+    """
+    words, options = shlex.split(argument), dict[str, str]()
+    while words and (found := _OPTION.fullmatch(words[0])):
+        key, value = found.groups()
+        if key in options:
+            raise UsageError(f"device process: {key}= is given twice")
+        if key not in OPTIONS:
+            raise UsageError(f"device process: unknown option {words[0]!r}{near(key, OPTIONS)}")
+        options[key] = value
+        del words[0]
     if not words:
         raise UsageError("device process needs a command: process:qemu-aarch64-static -cpu max ./arm_runner")
-    return Process(words, timeout)
+    timeout = _seconds(options["timeout"]) if "timeout" in options else 60.0
+    return Process(words, timeout, options)
+
+
+def _said(options: Mapping[str, str]) -> str:
+    """What the user says of silicon, as an identity does; empty where that is nothing."""
+    if options.get("silicon", "yes") != "yes":
+        raise UsageError(f"device process: silicon={options['silicon']!r}; say silicon=yes, or nothing")
+    if "silicon" in options and "emulator" in options:
+        raise UsageError("device process: silicon=yes and emulator= contradict each other")
+    if options.get("emulator") == "":
+        raise UsageError("device process: emulator= needs a name")
+    if "emulator" in options:
+        return silicon.emulated(f"{options['emulator']}, says its user")
+    return silicon.SAID if "silicon" in options else ""
 
 
 def _seconds(text: str) -> float:
@@ -59,21 +94,28 @@ def _seconds(text: str) -> float:
 class Process:
     """Device protocol over a child process."""
 
-    def __init__(self, command: Sequence[str], timeout: float = 60.0) -> None:
+    def __init__(self, command: Sequence[str], timeout: float = 60.0, options: Mapping[str, str] = NOTHING) -> None:
+        """``options``: what its user says of silicon, which is part of the device's name: another process opens the
+        same by it."""
+        said = _said(options)
         self.command = tuple(command)
-        self.name = f"process:{shlex.join(self.command)}"
+        kept = [f"{key}={options[key]}" for key in ("silicon", "emulator") if key in options]
+        self.name = f"process:{shlex.join([*kept, *self.command])}"
         self._child = Child(self.command, timeout, "; for a longer limit: process:timeout=SECONDS COMMAND")
         self._hello = self._greet()
         self.child_name, self.architecture, self.framing = self._hello[2:5]
         self._ids = frozenset(self._hello[5:])
+        self._silicon = self._see(said)
         self._description = self._describe()
         if self._description:
             self._learn()
 
     def info(self) -> dict[str, str]:
-        """Architecture and name as the program gives them, its command, the protocol, what it says of itself."""
+        """Architecture and name as the program gives them, whether it is silicon, its command, the protocol, what it
+        says of itself."""
         said = {
             "architecture": self.architecture,
+            silicon.KEY: self._silicon,
             "name": self.child_name,
             "command": shlex.join(self.command),
             "protocol": f"{self._hello[1]} {self.framing}",
@@ -133,6 +175,15 @@ class Process:
         if words[4] not in FRAMINGS:
             raise self._child.failure(f"announces framing {words[4]!r}; it is one of {', '.join(FRAMINGS)}")
         return words
+
+    def _see(self, said: str) -> str:
+        """Whether it is silicon: what is seen of the program beside what its user said; UsageError where the two
+        contradict each other."""
+        found = of_program(self._child.session, self.command)
+        if found and said == silicon.SAID:
+            self.close()
+            raise UsageError(f"{self.name}: silicon=yes, but {found} runs it; leave silicon=yes out")
+        return said or (silicon.emulated(found) if found else silicon.UNKNOWN)
 
     def _greet_again(self) -> None:
         """Start the program anew; DeviceError where it is another than before."""

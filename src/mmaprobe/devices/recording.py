@@ -24,6 +24,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.outside import add_all, of
 from mmaprobe.errors import CannotWriteError, UsageError, brief
+from mmaprobe.evidence import silicon
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.evidence.files import FileValue, check_seal, digest_of, json_text, parse_json, sealed, write_bytes
 from mmaprobe.evidence.records import Witness
@@ -172,13 +173,14 @@ def read_recording(path: Path) -> Corpus:
     checked = check_seal(head, SCHEMA)
     identity, device = head["identity"].typed(dict), head["device"].text
     unit, architecture = unit_of(identity, device), str(identity.get("architecture", ""))
+    said = silicon.said_by(device, identity)
     if "catalog" in head.typed(dict):
         add_all((each.typed(dict) for each in head["catalog"]), str(path))
     sets: list[Set] = []
     arrays: dict[str, Bits] = {}
 
     def put(made: Instruction, vectors: Batch, d: Bits, key: str) -> None:
-        sets.append(set_of(made, unit, architecture, f"mmaprobe {device}", d.size, key))
+        sets.append(set_of(made, unit, architecture, f"mmaprobe {device}", d.size, key, said))
         arrays.update({f"{key}/{name}": value for name, value in [*vectors.items(), ("d", d)]})
 
     rest, room = members[OUTPUTS], MOST_OPERANDS

@@ -15,6 +15,7 @@ from mmaprobe.devices.base import Device, Support, pad_lanes, run_vectors
 from mmaprobe.devices.options import split_options
 from mmaprobe.devices.recording import read_recording, unit_of
 from mmaprobe.errors import UsageError, near
+from mmaprobe.evidence import silicon
 from mmaprobe.evidence.corpus import Corpus, Set, set_of
 from mmaprobe.models.model import evaluate_tiles
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
@@ -58,12 +59,13 @@ class Replay:
         self._answers[instruction.id] = answers
 
     def info(self) -> dict[str, str]:
-        """The recorded unit, its architecture, how it was recorded, and the recording's licence."""
+        """The recorded unit, its architecture, whether it is silicon, how it was recorded, the recording's licence."""
         first = self._sets[0]
         return {
             "device": self.name,
             "gpu": first.gpu,
             "architecture": first.architecture,
+            silicon.KEY: silicon.together(record.silicon or silicon.YES for record in self._sets),
             "recorded": ", ".join(sorted({record.api for record in self._sets})),
             "licence": self._corpus.licence.partition("\n")[0] or "none stated",
         }
@@ -133,7 +135,8 @@ def record(device: Device, questions: Iterable[tuple[Instruction, Batch]], licen
         d = run_vectors(device, instruction, full)
         key = f"{unit}/{instruction.id}"
         architecture = identity.get("architecture", "")
-        sets.append(set_of(instruction, unit, architecture, f"mmaprobe {device.name}", full.size, key))
+        api, said = f"mmaprobe {device.name}", silicon.said_by(device.name, identity)
+        sets.append(set_of(instruction, unit, architecture, api, full.size, key, said))
         arrays |= {f"{key}/{name}": value for name, value in [*full.items(), ("d", d)]}
     return Corpus(sets, arrays, licence)
 

@@ -39,13 +39,18 @@ _UNREADABLE = (
 """What zipfile, zlib and NumPy raise on a damaged, encrypted or pickled archive."""
 
 
+_MAY_LACK = ("scale", "scale_size", "chunk", "random", "silicon")
+"""Keys of a record that are left out where there is nothing to say."""
+
+
 @dataclass(frozen=True)
 class Set:
     """One recorded set: ``count`` vectors of ``k`` lanes through one instruction of one device.
 
     ``a``, ``b``, ``d`` are formats.  ``c`` begins with the format of C, or is
     ``zero`` (C was +0; stored in the format of d) or ``none`` (the instruction
-    has no accumulator); what follows is a remark.
+    has no accumulator); what follows is a remark.  ``silicon`` is what the
+    unit's identity says of itself; empty in a set of somebody else's.
     """
 
     key: str
@@ -63,6 +68,7 @@ class Set:
     scale_size: int = 0
     chunk: int = 0
     random: str = ""
+    silicon: str = ""
 
     @property
     def c_format(self) -> str | None:
@@ -90,16 +96,16 @@ class Set:
         return {name: (fmt.dtype, shape, fmt.code_limit) for name, (fmt, shape) in named.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The record as the manifest holds it; absent scales, metadata and random bits are left out."""
+        """The record as the manifest holds it; absent scales, metadata, random bits and identity are left out."""
         return {("arch" if name == "architecture" else name): value for name, value in asdict(self).items()
-                if name not in ("scale", "scale_size", "chunk", "random") or value}  # fmt: skip
+                if name not in _MAY_LACK or value}  # fmt: skip
 
 
-def set_of(made: Instruction, unit: str, architecture: str, api: str, count: int, key: str) -> Set:
+def set_of(made: Instruction, unit: str, architecture: str, api: str, count: int, key: str, silicon: str = "") -> Set:
     """The record of ``count`` vectors of all lanes through an instruction of a unit."""
     return Set(
         key, unit, architecture, api, made.a, made.b, made.c or "none", made.d, made.k, count, made.id,
-        made.scale or "", made.scale_size, made.chunk, made.random or "",
+        made.scale or "", made.scale_size, made.chunk, made.random or "", silicon,
     )  # fmt: skip
 
 
@@ -220,6 +226,7 @@ def _read_set(record: files.FileValue) -> Set:
         scale_size=record["scale_size"].whole if "scale_size" in optional else 0,
         chunk=record["chunk"].whole if "chunk" in optional else 0,
         random=record["random"].one_of(*RANDOM_FORMATS) if "random" in optional else "",
+        silicon=record["silicon"].text if "silicon" in optional else "",
     )  # fmt: skip
     for name in ("k", "count"):
         if record[name].whole < 1:

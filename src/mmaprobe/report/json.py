@@ -31,6 +31,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
         "vectors": summary.vectors,
         "mismatches": summary.mismatches,
         "ended": summary.ended,
+        "notice": summary.notice,
         "remarks": list(summary.remarks),
         "exit_code": summary.exit_code,
     } | ({"steps": [asdict(step) for step in summary.steps]} if summary.steps else {})

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from mmaprobe.evidence.files import write_bytes
+from mmaprobe.evidence.silicon import remark
 from mmaprobe.report.run_summary import NEW, InstructionRow, RunSummary
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,9 +24,10 @@ def to_junit(summary: RunSummary, gate: str | None = None) -> str:
     lost = summary.missing if summary.check else ()
     elements += ["failure"] * bool(gate)
     elements += ["error"] * len(ended) + ["failure"] * len(lost) + ["skipped"] * (len(summary.not_here) - len(lost))
+    beside = remark(summary.device, summary.identity)
     count = len(summary.rows) + len(summary.not_here) + len(ended) + (gate is not None)
     suite = ElementTree.Element(
-        "testsuite", name=_clean(f"mmaprobe {summary.device}"),
+        "testsuite", name=_clean(f"mmaprobe {summary.device}{f' ({beside})' if beside else ''}"),
         tests=str(count), failures=str(elements.count("failure")),
         errors=str(elements.count("error")), skipped=str(elements.count("skipped")), time=f"{summary.seconds:.3f}",
     )  # fmt: skip

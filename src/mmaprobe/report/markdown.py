@@ -32,6 +32,7 @@ def _head(summary: RunSummary, failure: str) -> Iterator[str]:
     verdict = f"exit code {summary.exit_code}" if summary.exit_code else "failed" if failure else "passed"
     yield f"### {_plain(summary.device)} {_plain(summary.identity.get('architecture', ''))}: {verdict}"
     yield ""
+    yield from [f"- {_plain(summary.notice)}"] * bool(summary.notice)
     yield f"- {summary.vectors:,} vectors, {summary.mismatches:,} mismatches"
     yield f"- of {len(summary.rows)} instructions and control states {wrong} not equal"
     yield from [f"- {_plain(failure)}"] * bool(failure)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mmaprobe.evidence.silicon import notice
 from mmaprobe.exit_codes import (
     CANNOT_WRITE,
     DEVICE_FAILED,
@@ -118,6 +119,11 @@ class RunSummary:
     def new(self) -> tuple[str, ...]:
         """Instructions of which nothing is shipped."""
         return tuple(row.instruction for row in self.rows if row.parameters == NEW)
+
+    @property
+    def notice(self) -> str:
+        """What has to be said of a device that is not silicon; empty for silicon and models."""
+        return notice(self.device, self.identity)
 
     @property
     def remarks(self) -> tuple[str, ...]:

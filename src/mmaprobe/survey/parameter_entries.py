@@ -20,6 +20,7 @@ from mmaprobe.derivation.primitive_view import bare_primitive
 from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.equivalence.classes import number_classes
 from mmaprobe.errors import UsageError
+from mmaprobe.evidence import silicon
 from mmaprobe.evidence.files import json_text
 from mmaprobe.evidence.store import Part, Store
 from mmaprobe.parameters.datapath import Datapath
@@ -80,7 +81,9 @@ def parameter_file(store: Store) -> ParameterFile:
             raise UsageError(f"{store.path}: {name} is not settled (nothing derived {primitive}); nothing is written")
     if not found:
         raise UsageError(f"{store.path}: nothing that was run is a primitive of {architecture} as it is")
-    source = f"run {store.header.run} on {store.header.identity.get('model_name', store.header.device)}"
+    header = store.header
+    remark = silicon.remark(header.device, header.identity)
+    source = f"run {header.run} on {header.identity.get('model_name', header.device)}{f', {remark}' if remark else ''}"
     return ParameterFile(architecture, dict(sorted(found.items())), source=source, catalog=tuple(of(architecture)))
 
 
@@ -131,7 +134,7 @@ def _surveyed(survey: Survey) -> Iterator[Derived]:
 def _entry(survey: Survey, name: str, row: SurveyRow) -> Entry:
     assert row.datapath is not None
     search = _search(survey, row)
-    basis = basis_of(survey.identity)
+    basis = basis_of(survey.device, survey.identity)
     certificate = search.certificate if search else Certificate(())
     return Entry(
         primitive=name,
@@ -145,11 +148,11 @@ def _entry(survey: Survey, name: str, row: SurveyRow) -> Entry:
     )
 
 
-def basis_of(identity: Mapping[str, str]) -> Basis:
-    """What answers rest on: a recording, a model's parameters (which are no measurement), or the device itself."""
-    if "recorded" in identity:
-        return "recorded"
-    return "predicted" if "parameters" in identity else "measured"
+def basis_of(device: str, identity: Mapping[str, str]) -> Basis:
+    """What answers rest on: silicon, asked here or recorded; or something else, whose answers are no measurement."""
+    if silicon.kind_of(device, identity) != "silicon":
+        return "predicted"
+    return "recorded" if "recorded" in identity else "measured"
 
 
 def _search(survey: Survey, row: SurveyRow) -> Derivation | None:
@@ -169,7 +172,8 @@ def _evidence(survey: Survey) -> str:
 
 
 def _source(survey: Survey, row: SurveyRow, search: Derivation | None) -> str:
-    whence = f"from the answers of {survey.device} alone, seed {survey.seed}"
+    remark = silicon.remark(survey.device, survey.identity)
+    whence = f"from the answers of {survey.device}{f' ({remark})' if remark else ''} alone, seed {survey.seed}"
     if row.derivation is None:
         return f"{row.compared:,} vectors {whence}, agree with what {' and '.join(row.like)} computes"
     assert search is not None
@@ -227,7 +231,7 @@ def _part_entry(
     store: Store, architecture: str, primitive: str, datapath: Datapath, parts: Sequence[Part], default: Part
 ) -> Entry:
     vectors = sum(part.vectors for part in parts)
-    basis = basis_of(store.header.identity)
+    basis = basis_of(store.header.device, store.header.identity)
     return Entry(
         primitive=primitive,
         datapath=datapath,

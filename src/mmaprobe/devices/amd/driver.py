@@ -15,11 +15,13 @@ from functools import cached_property
 
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.devices.amd.calls import NO_DEVICE, Calls, status_name
+from mmaprobe.devices.amd.emulator import below_hip
 from mmaprobe.devices.amd.health import Readings
 from mmaprobe.devices.amd.machine import OVERRIDE, UNREAD, ListedGpu, Machine
 from mmaprobe.devices.gpu.driver import NOT_READY, StuckError, TooOldError, await_end, stuck_if
 from mmaprobe.devices.gpu.health import Health
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.amd.clang import INSTALL
@@ -113,11 +115,14 @@ class HipDriver(Calls):
         return ".".join(map(str, self._version))
 
     def identity(self) -> dict[str, str]:
-        """Name, number of the chip, architecture, versions of the drivers and, where the kernel tells, VBIOS."""
+        """Name, number of the chip, architecture, versions of the drivers, VBIOS where the kernel tells, the emulator
+        where one is seen."""
         text = self._machine.text
         given = self._machine.environment.get(OVERRIDE, "")
+        below = below_hip(self._machine.environment, text("/proc/self/maps"))
         return {
             "architecture": self.architecture,
+            **({silicon.KEY: below} if below else {}),
             "model_name": self.text("hipDeviceGetName", self._index),
             "uuid": f"GPU-{self._node.chip}",
             "driver": text("/sys/module/amdgpu/version") or text("/proc/sys/kernel/osrelease") or UNREAD,

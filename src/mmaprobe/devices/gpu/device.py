@@ -23,6 +23,7 @@ from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as instruction_of
 from mmaprobe.devices.base import Support
+from mmaprobe.devices.emulators import of_machine
 from mmaprobe.devices.gpu.campaign import LaunchOrder, LaunchResult, run_order
 from mmaprobe.devices.gpu.driver import Driver, LostError, OutOfMemoryError
 from mmaprobe.devices.gpu.health import Health
@@ -30,6 +31,7 @@ from mmaprobe.devices.gpu.known_answer import WrongAnswerError, answers, known_a
 from mmaprobe.devices.gpu.launch import item_bytes, launch
 from mmaprobe.devices.gpu.open_layouts import OpenLayouts
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import Batch, Bits, check_batch
 from mmaprobe.operands.resident import Resident
 from mmaprobe.toolchain.kernel import Kernel
@@ -93,7 +95,7 @@ class GpuDevice:
         self.layouts = OpenLayouts(driver.name, driver.architecture)
         self._driver, self._kernels, self._trial, self._seconds = driver, kernels, trial, seconds
         self._sources, self._origin = sources, origin or KernelOrigin()
-        self._identity = driver.identity()
+        self._identity = {silicon.KEY: of_machine()} | driver.identity()
         self._made: dict[str, Kernel] = {}
         self._campaigns: dict[str, Kernel] = {}
         self._functions: dict[str, Any] = {}
@@ -103,7 +105,7 @@ class GpuDevice:
         weakref.finalize(self, driver.stop)
 
     def info(self) -> dict[str, str]:
-        """Identity as read when the device was opened: name, UUID, architecture, driver, ECC, clocks, ..."""
+        """Identity as read when the device was opened: whether it is silicon, name, UUID, architecture, driver, ..."""
         return dict(self._identity)
 
     def health(self) -> Health:

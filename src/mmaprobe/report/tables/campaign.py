@@ -17,6 +17,8 @@ STYLES = {"equal": "green", "mismatch": "bold red", "failed": "bold red"}
 
 def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) -> None:
     """The table, the reasons, the lines, what is not here, and where the evidence is."""
+    if summary.notice:
+        console.print(Text(summary.notice, style="bold yellow"))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("instruction", overflow="fold")
     for name in ("vectors", "mismatches"):

@@ -14,6 +14,7 @@ from typing import Any
 from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
+from mmaprobe.evidence.silicon import remark
 from mmaprobe.parameters.lookup import edited, known_parameters, load
 from mmaprobe.report.tables.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
@@ -99,9 +100,10 @@ def _gpus(scheme: str) -> list[Check]:
         except MmaprobeError as error:
             checks.append(Check(name, False, str(error)))
             continue
+        beside = remark(name, info)
         said = f"{info['model_name']} ({info['architecture']}), driver {info['driver']}"
-        told = (f", {key.upper()} {info[key]}" for key in ("ecc", "mig") if info.get(key, "no") != "no")
-        checks.append(Check(name, True, said + "".join(told)))
+        told = [f", {key.upper()} {info[key]}" for key in ("ecc", "mig") if info.get(key, "no") != "no"]
+        checks.append(Check(name, True, said + "".join([*told, f", {beside}" if beside else ""])))
     return checks
 
 

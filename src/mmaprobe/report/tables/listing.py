@@ -16,6 +16,7 @@ from mmaprobe.errors import MmaprobeError, UsageError, printable
 from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.missing_vectors_file import as_corpus, read_missing_vectors
+from mmaprobe.evidence.silicon import remark
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
@@ -72,7 +73,8 @@ def _device_row(name: str) -> dict[str, Any]:
         here = [i for i in device.instructions() if device.supports(i)]
         info = device.info()
         what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
-        return {"device": name, "here": "yes", "what": what.strip()}
+        beside = remark(name, info)
+        return {"device": name, "here": "yes", "what": what.strip() + (f"; {beside}" if beside else "")}
     except MmaprobeError as error:
         return {"device": name, "here": "no", "what": str(error)}
 

@@ -41,6 +41,8 @@ class SummaryTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = self.summary.rows
+        if self.summary.notice:
+            yield Text(self.summary.notice, style="bold yellow")
         if rows:
             yield _wide(rows) if options.max_width >= WIDE else _narrow(rows)
         for row in rows:
