@@ -278,7 +278,9 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
 def _evidence(row: CampaignRow) -> Part:
     said: dict[str, Any] = {"runs": [], "vectors": row.vectors, "mismatches": row.mismatches}
     if row.summary is not None:
-        said["runs"] = [row.summary.form()]
+        form = row.summary.form()
+        said |= {"coverage": form.pop("coverage")} if "coverage" in form else {}
+        said["runs"] = [form]
     if row.error:
         said |= {"error": row.error, "error_code": row.code}
     return Part(
