@@ -281,6 +281,7 @@ def test_sums_longer_than_any_word_are_exact() -> None:
     significand[1] = 0
     significand[2, 1:], significand[3] = 0, significand[3, 0]
     exponent[3], negative[3] = 5, [True, False, True, False, True, False, False]
+    significand[4], exponent[4], negative[4] = [(1 << 62) - 1, 1, 0, 0, 0, 0, 0], 0, False
     found = exact_sums(significand, exponent, negative)
     for i in range(50):
         terms = zip(significand[i].tolist(), exponent[i].tolist(), negative[i].tolist(), strict=True)
