@@ -19,7 +19,7 @@ from mmaprobe.validation.coverage.reach import reach_of
 from mmaprobe.validation.coverage.rules import RULES, name_of, specials
 from mmaprobe.validation.coverage.terms import terms_of
 
-SAMPLE = 512
+SAMPLE = 384
 """Vectors of a comparison that are counted at most, shared out among its families: a few milliseconds, which is little
 beside the millions of vectors of a campaign's larger parts (``benchmarks/bench_bookkeeping.py``)."""
 ALONE_OF = 4
