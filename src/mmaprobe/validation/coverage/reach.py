@@ -54,8 +54,8 @@ class SumReach:
         if self.c_low is None or not (self.signed or self.c_signed):
             return products
         # C against all lanes: one place less than the largest sum of products, which may come just short of it
-        beside_c = min(self.c_top, self.top + self.lanes.bit_length() - 2)
-        return max(beside_c, self.c_low if products is None else products)
+        against_c = min(self.c_top, self.top + self.lanes.bit_length() - 2)
+        return max(against_c, self.c_low if products is None else products)
 
     @property
     def depth(self) -> int:
@@ -65,8 +65,10 @@ class SumReach:
         deepest = self.cancels - self.lowest
         if self.lanes > 1 or self.c is None or not self.d.is_float:
             return deepest
-        # of a single product (1 + 2^-i)(1 + 2^-j) = 1 + 2^-i + 2^-j + 2^-(i + j) C takes all but the last
-        return min(deepest, sum(min(x.fraction_bits, self.c.fraction_bits) for x in (self.a, self.b)))
+        # of a single product (1 + 2^-i)(1 + 2^-j) = 1 + 2^-i + 2^-j + 2^-(i + j) C takes all but the last; or C is the
+        # number below a power of two
+        beside_c = sum(min(x.fraction_bits, self.c.fraction_bits) for x in (self.a, self.b))
+        return min(deepest, max(beside_c, self.c.fraction_bits + 1))
 
 
 @lru_cache(maxsize=512)
