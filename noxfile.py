@@ -143,7 +143,7 @@ def rocjitsu(session: nox.Session) -> None:
 
 @nox.session
 def campaigns(session: nox.Session) -> None:
-    """Campaigns on a real dask and (root; slurm-wlm, munge) a real Slurm, each losing a worker; 100 kills."""
+    """Campaigns on a real dask and (root; slurm-wlm, munge) a real Slurm, a worker lost in each; 100 kills over two."""
     session.install(".[test,cluster]")
     session.run("pytest", "-m", "", "-rs", "tests/campaigns", *session.posargs)
     session.run("python", "tests/campaigns/kills.py", "--kills", "100")

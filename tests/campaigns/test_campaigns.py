@@ -24,6 +24,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import InternalError, NotHereError, UsageError
+from mmaprobe.evidence.cell_counts import coverage_of
 from mmaprobe.evidence.files import json_text, sealed
 from mmaprobe.evidence.store import Store
 from mmaprobe.generators import families_for, plan
@@ -115,6 +116,15 @@ def test_the_whole_does_not_depend_on_the_shards(tmp_path: Path, dated: None) ->
     assert found[0] == found[1] == found[2]
     store = Store.open(tmp_path / "all1")
     assert store.parts[DPPS].mismatch_count > 0
+    cells = coverage_of(store.parts[DPPS].validation)
+    parts = [part for part in work().parts if part.instruction.id == DPPS and not part.witnesses]
+    assert cells.sampled == sum(
+        validate(
+            open_device(X86), open_device(X86), part.instruction, part.vectors, 3, first=part.first
+        ).coverage.sampled
+        for part in parts
+    )
+    assert (len(parts), cells == campaign.rows[0].summary.coverage) == (2, True)
     assert len(store.parts[DPPS].mismatches) == 4
     assert store.parts[DOT].mismatch_count == 0
 
@@ -394,10 +404,16 @@ def test_the_command_runs_shards_and_merges_them(tmp_path: Path, capsys: pytest.
     said = capsys.readouterr().out
     assert "0 of 30,000: a fault rate above 3/30,000 of such vectors is excluded at 95 %" in said
     assert "<testcase" in (tmp_path / "j.xml").read_text()
+    assert " cells that the formats can reach, by " in said
+    assert "dead, no sampled vector was there: " in said
     assert main(["merge", str(tmp_path / "shards" / shard_name(Shard(0, 2))), "--out", str(tmp_path / "half")]) == 2
     assert not (tmp_path / "half").exists()
     assert main(["validate", WRONG, "--plan", str(file), "--seed", "5", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["exit_code"] == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == 1
+    assert document["coverage"][0].startswith("coverage: ")
+    row = document["instructions"][0]["coverage"]
+    assert row["hit"] + len(row["dead"]) == row["reachable"] == sum(map(len, row["cells"].values()))
 
 
 WRONG_CALLS = [

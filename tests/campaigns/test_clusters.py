@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cases.clusters import dask_cluster, one_node_slurm
 from mmaprobe.campaigns import engines
 from mmaprobe.campaigns.campaign import put_together, read_shards
 from mmaprobe.campaigns.engines import EngineOptions
@@ -23,9 +21,8 @@ from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.campaigns.shard_file import SUFFIX, write_shard
 from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
 from mmaprobe.devices.base import open_device
-from mmaprobe.errors import NotHereError
+from mmaprobe.errors import NotHereError, UsageError
 
-SCRIPT = Path(__file__).parent / "clusters" / "one_node_slurm.sh"
 DOT = """
 import os, pathlib
 def dot(a, b):
@@ -89,51 +86,18 @@ def held_against_one_shard(
     assert alone.rows == campaign.rows
 
 
-@contextmanager
-def program(*words: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env=os.environ | environment,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        process.kill()
-
-
-def told(process: subprocess.Popen[str], word: str) -> str:
-    """The line of a program that has a word."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if word in line:
-            return line
-    raise AssertionError(f"{process.args} ended without {word}")
-
-
 @pytest.mark.needs("dask")
 def test_dask_with_a_worker_killed(tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with program("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard") as scheduler:
-        address = told(scheduler, "Scheduler at:").split()[-1]
-        worker = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--resources", "GPU=1")
-        with program(*worker) as one, program(*worker) as two:
-            for each in (one, two):
-                told(each, "Registered to:")
-            held_against_one_shard(tmp_path, slow, EngineOptions("dask", scheduler=address), monkeypatch)
+    with dask_cluster("--resources", "GPU=1") as address:
+        held_against_one_shard(tmp_path, slow, EngineOptions("dask", scheduler=address), monkeypatch)
 
 
 @pytest.mark.long
 @pytest.mark.needs("slurm")
 def test_slurm_with_a_job_killed(tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = tmp_path / "slurm"
-    subprocess.run([str(SCRIPT), "start", str(at)], check=True)
-    try:
-        monkeypatch.setenv("SLURM_CONF", str(at / "slurm.conf"))
+    with one_node_slurm(tmp_path / "slurm") as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
         held_against_one_shard(tmp_path, slow, EngineOptions("slurm", workers=2), monkeypatch)
-    finally:
-        subprocess.run([str(SCRIPT), "stop", str(at)], check=True)
 
 
 @pytest.mark.needs("dask")
@@ -141,4 +105,36 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str, monke
     monkeypatch.setattr(engines, "ANSWERS", 1.0)
     options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("dask", scheduler="tcp://127.0.0.1:9"))
     with pytest.raises(NotHereError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        validate_plan(slow, slow, plan_of(slow), options)
+
+
+@pytest.mark.needs("dask")
+def test_what_is_no_address_is_named(tmp_path: Path, slow: str) -> None:
+    options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("dask", scheduler="nonsense"))
+    with pytest.raises(
+        UsageError, match="--scheduler 'nonsense' is no address of a dask scheduler, as tcp://HOST:8786"
+    ):
+        validate_plan(slow, slow, plan_of(slow), options)
+
+
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize(
+    ("sbatch", "said"),
+    [
+        ("", "--engine slurm needs sbatch, which is not on this machine"),
+        ("echo no controller is there >&2; exit 1", "Slurm takes no job here: .*no controller is there"),
+    ],
+)
+def test_a_slurm_that_is_not_there_is_named(
+    tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch, sbatch: str, said: str
+) -> None:
+    """Without its commands, and with commands that find no controller."""
+    (tmp_path / "bin").mkdir()
+    for name in ("sbatch", "srun") if sbatch else ():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{sbatch}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    path = [str(tmp_path / "bin"), *(["/usr/bin", "/bin"] if sbatch else [])]
+    monkeypatch.setenv("PATH", os.pathsep.join(path))
+    options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("slurm"))
+    with pytest.raises(NotHereError, match=said):
         validate_plan(slow, slow, plan_of(slow), options)

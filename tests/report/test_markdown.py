@@ -45,9 +45,9 @@ def test_a_baseline_that_is_not_met_is_no_pass() -> None:
 
 def test_what_is_wrong_comes_first_and_has_no_bound() -> None:
     assert [line for line in page() if line.startswith("| `")] == [
-        "| `a\\|b'c <img>` | mismatch | 10 | 3 |  |",
-        "| `x86.late` | inconclusive | 0 | 0 |  |",
-        "| `x86.dpps` | equal | 30,000 | 0 | 1 in 10,000 |",
+        "| `a\\|b'c <img>` | mismatch | 10 | 3 |  |  |",
+        "| `x86.late` | inconclusive | 0 | 0 |  |  |",
+        "| `x86.dpps` | equal | 30,000 | 0 | 1 in 10,000 |  |",
     ]
 
 
@@ -60,7 +60,7 @@ def test_a_page_has_an_end() -> None:
     """What is wrong is never what is left out."""
     many = (*[InstructionRow(f"i{number}", "equal", vectors=1) for number in range(markdown.MOST_ROWS + 4)], ROWS[1])
     said = [line for line in page(*many) if line.startswith("|")][2:]
-    assert (len(said), said[-1]) == (markdown.MOST_ROWS + 1, "| and 5 more | | | | |")
+    assert (len(said), said[-1]) == (markdown.MOST_ROWS + 1, "| and 5 more | | | | | |")
     assert "mismatch" in said[0]
 
 

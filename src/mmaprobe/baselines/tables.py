@@ -1,4 +1,4 @@
-"""Runs as Parquet tables: one of runs, of instructions, of families of vectors, of mismatches, of coverage.
+"""Runs as Parquet tables: one of runs, of instructions, of families of vectors, of mismatches, of coverage, of cells.
 
 They hold what evidence says, a row each, for any program that reads Parquet (the extra ``cluster``).  ``function``
 names a derived datapath by the first one, of all runs on its architecture, that is the same function: what is written
@@ -17,13 +17,14 @@ from mmaprobe.baselines.facts import InstructionFacts, RunFacts, facts_of
 from mmaprobe.baselines.instruction_changes import told_apart
 from mmaprobe.baselines.run_list import ListedRun, list_runs
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.evidence.cell_counts import coverage_of
 from mmaprobe.evidence.files import digest_of, json_text, write_bytes
 from mmaprobe.evidence.folders import evidence_below, holds_evidence
 from mmaprobe.evidence.store import Store
 from mmaprobe.report.vectors import vector_text
 
 RUNS = "runs.parquet"
-SCHEMA = b"1"
+SCHEMA = b"2"
 """What the tables say their schema is."""
 KEY = b"mmaprobe schema"
 COLUMNS: Mapping[str, Mapping[str, str]] = {
@@ -47,6 +48,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "coverage": {
         "run": "string", "instruction": "string", "status": "string", "refuted": "int64", "equivalent": "int64",
         "open": "int64", "fresh": "int64", "answers": "int64", "excluded_one_in": "int64",
+    },
+    "cells": {
+        "run": "string", "instruction": "string", "rule": "string", "cell": "string", "sampled": "int64",
+        "vectors": "int64",
     },
 }  # fmt: skip
 """The tables, and the type of each column."""
@@ -180,6 +185,11 @@ def _add_instruction(rows: Rows, run: str, name: str, said: InstructionFacts, fu
             "recipe": mismatch.recipe, "stable": mismatch.stable, "vector": vector_text(mismatch.vector),
             "d": f"{mismatch.vector.d:#x}", "expected": f"{mismatch.expected:#x}",
         })  # fmt: skip
+    counted = coverage_of(part.validation)
+    rows["cells"] += [
+        which | {"rule": rule, "cell": cell, "sampled": counted.sampled, "vectors": count}
+        for rule, cells in counted.cells.items() for cell, count in cells.items()
+    ]  # fmt: skip
     form = part.datapath or {}
     certificate = form.get("certificate")
     if certificate:

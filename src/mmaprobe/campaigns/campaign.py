@@ -25,6 +25,8 @@ EXAMPLES = 4
 """Mismatches that are kept of an instruction."""
 ALIKE = ("plan", "seed", "version", "parts", "count")
 """What all shards of a campaign share, besides their devices and references."""
+ADVICE = "its shards are kept; make room and give the command again, validate with --resume"
+"""What to do where evidence cannot be written."""
 NAMED = 6
 """Shards or instructions that a message names."""
 
@@ -267,7 +269,10 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
     CannotWriteError."""
     header = campaign.header
     again = (folder / MANIFEST).exists() and read_manifest(folder).header.run == header.run
-    store = Store(folder, header) if again else Store.create(folder, header)  # a killed one wrote a part of the same
+    if not again and (folder / MANIFEST).exists():
+        raise UsageError(f"{folder} holds evidence of another run; choose another --out")
+    begun = Store if again else Store.create  # a killed one wrote a part of the same
+    store = begun(folder, header, advice=ADVICE)
     for row in campaign.rows:
         store.save(_evidence(row))
     if not campaign.ended:
@@ -278,7 +283,9 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
 def _evidence(row: CampaignRow) -> Part:
     said: dict[str, Any] = {"runs": [], "vectors": row.vectors, "mismatches": row.mismatches}
     if row.summary is not None:
-        said["runs"] = [row.summary.form()]
+        form = row.summary.form()
+        said |= {"coverage": form.pop("coverage")} if "coverage" in form else {}
+        said["runs"] = [form]
     if row.error:
         said |= {"error": row.error, "error_code": row.code}
     return Part(

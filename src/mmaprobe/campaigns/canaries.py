@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
@@ -55,7 +56,7 @@ def check_canary(dut: Device, ref: Device, instruction: Instruction, seed: int) 
     some do."""
     rival = _rival(instruction, datapath_of(ref, instruction), seed)
     planted = Planted(ref) if rival is None else DatapathDevice(instruction, rival, "planted")
-    found = validate(dut, planted, instruction, VECTORS, seed, campaign=False, threads=1, examined=False)
+    found = validate(dut, planted, instruction, VECTORS, seed, campaign=False, threads=1, examined=False, covered=False)
     if found.interrupted:
         raise KeyboardInterrupt
     if found.vectors and not found.mismatches:
@@ -66,6 +67,7 @@ def check_canary(dut: Device, ref: Device, instruction: Instruction, seed: int) 
     return found.mismatches
 
 
+@lru_cache(maxsize=64)
 def _rival(instruction: Instruction, datapath: Datapath | None, seed: int) -> Datapath | None:
     """A datapath that enough vectors tell from the reference's; None where nobody knows one."""
     if datapath is None or instruction.chunk or instruction.random:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -26,7 +27,7 @@ from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
 from mmaprobe.devices.base import open_device
-from mmaprobe.errors import DeviceError, NotHereError, UsageError, near
+from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.files import FileIsThereError
 from mmaprobe.vendors import vendor_called
 
@@ -206,6 +207,11 @@ def _dask(options: EngineOptions) -> Iterator[tuple[Run, int]]:
         client = distributed.Client(options.scheduler or None, **_begun(options))
     except OSError as error:
         raise NotHereError(f"no dask scheduler answers at {options.scheduler}: {error}") from None
+    except ValueError as error:
+        said = (
+            f"--scheduler {brief(options.scheduler)} is no address of a dask scheduler, as tcp://HOST:8786 is: {error}"
+        )
+        raise UsageError(said) from None
     with client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         gpus = [each for each in workers if each.get("resources", {}).get("GPU")]
@@ -231,6 +237,8 @@ def _begun(options: EngineOptions) -> Mapping[str, object]:
 def _slurm(options: EngineOptions) -> Iterator[tuple[Run, int]]:
     """Jobs of Slurm, as many at a time as there are workers; their logs lie beside the shards."""
     submitit = _needed("submitit", "slurm")
+    if shutil.which("sbatch") is None:
+        raise NotHereError("--engine slurm needs sbatch, which is not on this machine; run it where jobs are begun")
 
     def run(order: Order) -> str:
         folder = str(Path(order.folder) / "slurm")
@@ -238,7 +246,11 @@ def _slurm(options: EngineOptions) -> Iterator[tuple[Run, int]]:
         partition = {"slurm_partition": options.partition} if options.partition else {}
         gpu = {"gpus_per_node": 1} if vendor_called(order.dut.partition(":")[0]) else {}
         executor.update_parameters(name="mmaprobe", timeout_min=DAY, cpus_per_task=1, **partition, **gpu)
-        job = executor.submit(run_order, order)
+        try:
+            job = executor.submit(run_order, order)
+        except submitit.core.utils.FailedJobError as error:
+            said = " ".join(str(error).split("\n")[-1].split())
+            raise NotHereError(f"Slurm takes no job here: {said or 'sbatch does not say why'}") from None
         absent = 0
         while not job.paths.result_pickle.exists():
             absent = 0 if _in_queue(job.job_id) else absent + 1

@@ -241,5 +241,5 @@ def run_shard(
         canaries=comparing.canaries,
         absent=work.absent,
         begun=begun,
-        seconds=clock() - comparing.begin,
+        seconds=max(clock() - comparing.begin, 0.0),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmaprobe.campaigns.campaign import Campaign, CampaignRow
 from mmaprobe.derivation.certificate import one_in
+from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
@@ -46,6 +47,7 @@ def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
         vectors=row.vectors,
         mismatches=row.mismatches,
         seconds=row.summary.seconds if row.summary is not None else 0.0,
+        coverage=row.summary.coverage if row.summary is not None else NO_CELLS,
         detail=row.error or (in_short(examples[0]) + again if examples else ""),
     )
 

@@ -81,9 +81,10 @@ def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, optio
 
 def merge(places: Sequence[Path], out: Path) -> Campaign:
     """Put shards together and write the evidence of the whole into ``out``; UsageError where they do not go
-    together."""
+    together, and where another process writes there."""
     campaign = put_together(read_shards(places))
-    write_campaign(campaign, out)
+    with Lock(out):
+        write_campaign(campaign, out)
     return campaign
 
 

@@ -116,7 +116,7 @@ def evidence_export(
     folder: FolderArgument,
     out_folder: Annotated[Path, typer.Option("--out", "-o", parser=path, help="Folder for the tables.")],
 ) -> int:
-    """Write the runs below a folder as Parquet tables: runs, instructions, families, mismatches, coverage."""
+    """Write the runs below a folder as Parquet tables: runs, instructions, families, mismatches, coverage, cells."""
     from mmaprobe.baselines.tables import tables_of, write_tables
 
     tables = tables_of(folder)

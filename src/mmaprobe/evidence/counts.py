@@ -5,6 +5,7 @@ What a device did wrong is no count: it is kept as ``error`` with its ``error_co
 
 from __future__ import annotations
 
+from mmaprobe.evidence.cell_counts import cell_counts_from_json
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.exit_codes import CANNOT_WRITE, DEVICE_FAILED, INCONCLUSIVE, INTERNAL, MISMATCH, NOT_HERE, USAGE
 
@@ -16,6 +17,8 @@ def check_counts(document: FileValue) -> None:
     """UsageError where the counts of a part's document do not add up: families, runs, totals, mismatches shown."""
     validation = document["validation"]
     said = validation.typed(dict)
+    if "coverage" in said:
+        cell_counts_from_json(validation["coverage"])
     runs = list(validation["runs"]) if "runs" in said else [validation] if "families" in said else []
     totals = {"vectors": document["vectors"], "mismatches": document["mismatch_count"]}
     for name, total in totals.items():

@@ -138,8 +138,9 @@ class Lock:
             if os.fstat(handle).st_nlink == 0:
                 os.close(handle)
                 return -1
-            os.ftruncate(handle, 0)
-            os.write(handle, f"{os.getpid()}\n".encode())
+            with suppress(OSError):  # a full disk: who holds it is only told to others
+                os.ftruncate(handle, 0)
+                os.write(handle, f"{os.getpid()}\n".encode())
         except BlockingIOError:
             said = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "another"
             os.close(handle)

@@ -143,7 +143,8 @@ class Part:
 class Store:
     """An evidence folder that is being written or read.
 
-    ``sealed``: it has digests; ``lock``: this process alone writes into it, until ``close``.
+    ``sealed``: it has digests; ``lock``: this process alone writes into it, until ``close``; ``advice``: what to do
+    where it cannot be written, else how a run goes on.
     """
 
     path: Path
@@ -151,14 +152,15 @@ class Store:
     finished: bool = False
     sealed: bool = True
     lock: files.Lock | None = None
+    advice: str = ""
     _parts: dict[str, Part] = field(default_factory=dict)
     _steps: dict[str, StepRecord] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
     """Of every file that is named, by its path inside the folder."""
 
     @classmethod
-    def create(cls, path: str | Path, header: Header) -> Store:
-        """A new evidence folder at ``path``.
+    def create(cls, path: str | Path, header: Header, advice: str = "") -> Store:
+        """A new evidence folder at ``path``; ``advice``: what to do where it cannot be written.
 
         Raises UsageError where there is evidence already, CannotWriteError
         where nothing can be written.
@@ -166,7 +168,7 @@ class Store:
         folder = Path(path)
         if (folder / MANIFEST).exists():
             raise UsageError(f"{folder} holds evidence already; go on with --resume, or choose another --out")
-        store = cls(folder, header)
+        store = cls(folder, header, advice=advice)
         store._write_manifest()
         return store
 
@@ -254,7 +256,7 @@ class Store:
 
     @property
     def _advice(self) -> str:
-        return f"what was finished is kept; then: mmaprobe run --resume --out {self.path}"
+        return self.advice or f"what was finished is kept; then: mmaprobe run --resume --out {self.path}"
 
     def _write_manifest(self, announced: Mapping[str, str] | None = None) -> None:
         parts = {

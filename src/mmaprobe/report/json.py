@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.evidence.files import write_json
+from mmaprobe.report.coverage import coverage_json, coverage_lines
 from mmaprobe.report.run_summary import RunSummary
 
 SCHEMA = 1
@@ -15,7 +16,11 @@ SCHEMA = 1
 
 def to_json(summary: RunSummary) -> dict[str, Any]:
     """The summary's fields, totals and exit code; times are in seconds, rounded to milliseconds."""
-    rows = [{**asdict(row), "phrases": dict(row.phrases), "seconds": round(row.seconds, 3)} for row in summary.rows]
+    rows = [
+        {**asdict(row), "phrases": dict(row.phrases), "seconds": round(row.seconds, 3),
+         "coverage": coverage_json(row.coverage)}
+        for row in summary.rows
+    ]  # fmt: skip
     return {
         "schema": SCHEMA,
         "kind": "mmaprobe summary",
@@ -30,6 +35,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
         "not_here": [{"instruction": name, "reason": reason} for name, reason in summary.not_here],
         "vectors": summary.vectors,
         "mismatches": summary.mismatches,
+        "coverage": list(coverage_lines(summary.coverage)),
         "ended": summary.ended,
         "notice": summary.notice,
         "remarks": list(summary.remarks),

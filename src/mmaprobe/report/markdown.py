@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mmaprobe.evidence.files import write_bytes
+from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
 
 MOST_ROWS = 2000
@@ -22,7 +23,7 @@ def to_markdown(
     ``excluded``: of an instruction without mismatches, one in how many vectors a fault would have shown at 95 %.
     ``failure``: what else than the summary makes the run red.
     """
-    said = [*_head(summary, failure), *(f"- {_plain(line)}" for line in lines)]
+    said = [*_head(summary, failure), *(f"- {_plain(line)}" for line in (*lines, *coverage_lines(summary.coverage)))]
     return "\n".join([*said, "", *_table(summary, excluded or {}), "", *_reasons(summary), _plain(MEANING), ""])
 
 
@@ -40,15 +41,17 @@ def _head(summary: RunSummary, failure: str) -> Iterator[str]:
 
 
 def _table(summary: RunSummary, excluded: Mapping[str, int]) -> Iterator[str]:
-    yield "| instruction | outcome | vectors | mismatches | excluded at 95 % |"
-    yield "|---|---|--:|--:|--:|"
+    yield "| instruction | outcome | vectors | mismatches | excluded at 95 % | cells |"
+    yield "|---|---|--:|--:|--:|--:|"
     ordered = sorted(summary.rows, key=lambda row: row.outcome == "equal")
     for row in ordered[:MOST_ROWS]:
         bound = excluded.get(row.instruction, 0) if not row.mismatches else 0
         said = f"1 in {bound:,}" if bound else ""
-        yield f"| `{_cell(row.instruction)}` | {row.outcome} | {row.vectors:,} | {row.mismatches:,} | {said} |"
+        cells = f"{row.coverage.hit} of {row.coverage.reachable}" if row.coverage.sampled else ""
+        counts = f"{row.vectors:,} | {row.mismatches:,} | {said} | {cells}"
+        yield f"| `{_cell(row.instruction)}` | {row.outcome} | {counts} |"
     if len(ordered) > MOST_ROWS:
-        yield f"| and {len(ordered) - MOST_ROWS:,} more | | | | |"
+        yield f"| and {len(ordered) - MOST_ROWS:,} more | | | | | |"
 
 
 def _reasons(summary: RunSummary) -> Iterator[str]:

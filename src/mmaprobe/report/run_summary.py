@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts
 from mmaprobe.evidence.silicon import notice
 from mmaprobe.exit_codes import (
     CANNOT_WRITE,
@@ -46,7 +47,8 @@ class InstructionRow:
 
     ``phrases`` are those of ``report.datapath.phrases.describe`` (empty where nothing
     was derived); ``parameters`` says how the derived datapath compares with the
-    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person.
+    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person;
+    ``coverage`` the cells that its vectors reached.
     """
 
     instruction: str
@@ -58,6 +60,7 @@ class InstructionRow:
     parameters: str = ""
     detail: str = ""
     changes: tuple[str, ...] = ()
+    coverage: CellCounts = NO_CELLS
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,11 @@ class RunSummary:
     def compared(self) -> int:
         """Instructions of which vectors were compared."""
         return sum(bool(row.vectors) for row in self.rows)
+
+    @property
+    def coverage(self) -> dict[str, CellCounts]:
+        """The cells that vectors of each instruction reached."""
+        return {row.instruction: row.coverage for row in self.rows}
 
     @property
     def missing(self) -> tuple[str, ...]:

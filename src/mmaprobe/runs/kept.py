@@ -11,6 +11,7 @@ from mmaprobe.catalog.lookup import instruction as lookup
 from mmaprobe.catalog.states import default_state
 from mmaprobe.catalog.variants import asked
 from mmaprobe.errors import UsageError
+from mmaprobe.evidence.cell_counts import coverage_of
 from mmaprobe.evidence.store import Header, Part, Store
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, MISMATCH
 from mmaprobe.parameters.table import from_table
@@ -98,6 +99,7 @@ def _unlisted(part: Part, store: Store) -> InstructionRow:
         phrases=describe(from_table(table)) if table else {},
         vectors=part.vectors,
         mismatches=part.mismatch_count,
+        coverage=coverage_of(part.validation),
         parameters=str((part.comparison or {}).get("outcome", "")),
         detail=kept_detail(part, "", store.path, store.header.device),
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import mmaprobe
 from mmaprobe.catalog.states import default_state
+from mmaprobe.evidence.cell_counts import summed
 from mmaprobe.evidence.store import Part
 from mmaprobe.exit_codes import INTERRUPTED, MISMATCH, worst
 from mmaprobe.parameters.datapath import Datapath
@@ -19,7 +20,7 @@ from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, StepRow
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
-from mmaprobe.runs.result import Report, Result, mismatches_of, vectors_of
+from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, vectors_of
 
 OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
@@ -76,6 +77,7 @@ def row_of(name: str, states: list[Result], out: Path, device: str) -> Instructi
         seconds=sum(state.seconds for state in states),
         parameters=next((word for word in PARAMETERS if word in {state.standing for state in states}), ""),
         changes=_changes(changed) if changed is not None else (),
+        coverage=summed(map(coverage_of_result, states)),
         detail=next((text for state in states if (text := _detail(state, out, device))), ""),
     )
 

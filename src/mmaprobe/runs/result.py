@@ -10,6 +10,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.derivation import Derivation
 from mmaprobe.devices.base import Device
+from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts, coverage_of
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
@@ -141,6 +142,13 @@ def mismatches_of(result: Result) -> int:
     if result.resumed is not None:
         return result.resumed.mismatch_count
     return result.summary.mismatches if result.summary is not None else 0
+
+
+def coverage_of_result(result: Result) -> CellCounts:
+    """The cells that the vectors of one result reached, in this run or before it was resumed."""
+    if result.resumed is not None:
+        return coverage_of(result.resumed.validation)
+    return result.summary.coverage if result.summary is not None else NO_CELLS
 
 
 def to_part(result: Result) -> Part:

@@ -10,6 +10,7 @@ from mmaprobe.devices.base import Device
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.evidence.cell_counts import coverage_of
 from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
 from mmaprobe.runs.run_state import RunState, Work
@@ -175,9 +176,13 @@ def _shipped(run: RunState, made: Instruction) -> Device | None:
 def _count(run: RunState, made: Instruction, summary: Summary, weight: int) -> None:
     """Add what was compared to the instruction's part."""
     part = run.part(made)
-    runs = [*part.validation.get("runs", ()), summary.form()]
+    form = summary.form()
+    form.pop("coverage", None)
     vectors, mismatches = part.vectors + summary.vectors, part.mismatch_count + summary.mismatches
-    said: dict[str, Any] = {"runs": runs, "vectors": vectors, "mismatches": mismatches}
+    said: dict[str, Any] = {"runs": [*part.validation.get("runs", ()), form], "vectors": vectors,
+                            "mismatches": mismatches}  # fmt: skip
+    coverage = coverage_of(part.validation) + summary.coverage
+    said |= {"coverage": coverage.form()} if coverage.sampled else {}
     run.save(
         made,
         status="finished" if vectors >= min(weight, EACH) and not mismatches else "partial",

@@ -17,6 +17,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.generators.families import STREAMED, VERSIONS
 from mmaprobe.generators.tiles import tile_version
+from mmaprobe.validation.coverage.sample import ComparedRun
 
 CHUNK = 1 << 15
 """Vectors of an ordinary batch at most."""
@@ -91,6 +92,13 @@ def _random(family: str, start: int, seed: int) -> np.random.Generator:
 def end_of(instruction: Instruction, chunk: Chunk) -> int:
     """The index of the first vector after a chunk."""
     return chunk.start + (chunk.tiles * max(instruction.m, instruction.n) or chunk.count)
+
+
+def tiles_first(instruction: Instruction, family: str, start: int, count: int) -> Iterator[ComparedRun]:
+    """So many vectors of a family as ``even`` and ``varied`` take them: whole tiles, then separate ones."""
+    tiles, outputs, side, version = _tiles(instruction, family, count)
+    yield from [ComparedRun(family, start, tiles * outputs, tiles, version)] * bool(tiles)
+    yield ComparedRun(family, start + tiles * side, count - tiles * outputs)
 
 
 def _tiles(instruction: Instruction, family: str, count: int) -> tuple[int, int, int, int | None]:

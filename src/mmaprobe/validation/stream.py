@@ -19,12 +19,14 @@ from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
+from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.operands.batch import Batch, Bits, join
 from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
-from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
+from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, tiles_first, varied
+from mmaprobe.validation.coverage.sample import SAMPLE, ComparedRun, cells_of, sampled
 from mmaprobe.validation.elsewhere import here
 from mmaprobe.validation.examine import Example, examine
 from mmaprobe.validation.explaining import explained
@@ -56,7 +58,7 @@ MOST_THREADS = 1024
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG, "first": whole(0, MOST),
-    "examined": FLAG,
+    "examined": FLAG, "covered": FLAG,
 }  # fmt: skip
 """Options of ``validate`` that go by name alone."""
 
@@ -135,6 +137,7 @@ def validate(
     campaign: bool = True,
     first: int = 0,
     examined: bool = True,
+    covered: bool = True,
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
@@ -144,6 +147,7 @@ def validate(
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
     the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
+    ``covered``: a sample is counted by cell (``validation.coverage``).
 
     A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
     ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
@@ -160,6 +164,7 @@ def validate(
         campaign=campaign,
         first=first,
         examined=examined,
+        covered=covered,
     )
     recorded = _recording(dut, ref, instruction)
     job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, recorded=recorded)
@@ -190,6 +195,7 @@ def validate(
         screening=job.fused.screening() if job.fused and job.fused.vectors.any() else None,
         notes=(job.fell_back,) if job.fell_back else (),
         batches=job.batches,
+        coverage=_coverage(job, vectors, generators, first) if covered and ended != "interrupted" else NO_CELLS,
     )
 
 
@@ -211,26 +217,59 @@ def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None, first: in
     if job.recorded is not None:
         count = min(vectors, max(job.recorded.size - first, 0))
         return alone(instruction, RECORDED, first, count, small_batches(count, 1), job.seed)
-    if vectors == 0:
-        return iter(())
-    check_generators(instruction, generators or ())
-    mix = {name: MIX[name] for name in generators} if generators else None
-    shares = plan(instruction, vectors, mix, first)
-    small = small_batches(vectors, len(shares))
+    shares = _shares(instruction, vectors, generators, first)
+    small = small_batches(vectors, max(len(shares), 1))
     return chain.from_iterable(_family(job, *each, small) for each in shares)
+
+
+def _shares(
+    instruction: Instruction, vectors: int, generators: Sequence[str] | None, first: int
+) -> list[tuple[str, int, int]]:
+    """(family, start, count) of a comparison's vectors."""
+    if vectors == 0:
+        return []
+    check_generators(instruction, generators or ())
+    return plan(instruction, vectors, {name: MIX[name] for name in generators} if generators else None, first)
+
+
+def _coverage(job: _Job, vectors: int, generators: Sequence[str] | None, first: int) -> CellCounts:
+    """A sample of what was compared, counted by cell."""
+    made = job.instruction
+    if job.recorded is not None:
+        count = job.counts.get(RECORDED, FamilyCount()).vectors
+        found = job.recorded.slice(first, first + min(count, SAMPLE)) if count else None
+    else:
+        runs = [_compared(job, *each) for each in _shares(made, vectors, generators, first)]
+        found = sampled(made, job.seed, chain.from_iterable(runs))
+    return cells_of(made, found) if found is not None else NO_CELLS
+
+
+def _compared(job: _Job, family: str, start: int, count: int) -> Iterator[ComparedRun]:
+    """What of a family's share was compared, which is a first piece of it: chunks are compared in their order."""
+    done, made = job.counts.get(family, FamilyCount()).vectors, job.instruction
+    launched = _launched(job, count)
+    for run in tiles_first(made, family, start, count - launched):
+        yield replace(run, count=min(run.count, done), tiles=min(run.tiles, done // (made.m * made.n)))
+        start, done = run.start + (run.tiles * max(made.m, made.n) or run.count), max(done - run.count, 0)
+    yield ComparedRun(family, start, done, done // (made.m * made.n)) if launched else ComparedRun(family, start, 0)
 
 
 def _family(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
     """The chunks of one family: where there is a fused kernel, a few of the ordinary way and then whole tiles."""
     made, here = job.instruction, job.fused
-    tiles = max(count - ALONE, 0) // here.outputs if here else 0
-    for chunk in _pieces(job, family, start, count - tiles * made.m * made.n, small):
+    tiles = _launched(job, count) // here.outputs if here else 0
+    for chunk in _pieces(job, family, start, count - _launched(job, count), small):
         start = max(start, end_of(made, chunk))
         yield chunk
     while here and tiles:
         launch = min(tiles, here.tiles())
         yield Chunk(family, start, launch * here.outputs, launch, fused=True)
         start, tiles = start + launch * max(made.m, made.n), tiles - launch
+
+
+def _launched(job: _Job, count: int) -> int:
+    """How many of so many vectors of a family are outputs of whole tiles that a fused kernel compares."""
+    return max(count - ALONE, 0) // job.fused.outputs * job.fused.outputs if job.fused else 0
 
 
 def _ordinary(job: _Job) -> Iterator[Chunk]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts, cell_counts_from_json, summed
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
@@ -81,6 +82,7 @@ class Summary:
     of NaN results: ``bits`` or ``any``.  ``interrupted``: it ended early, by
     Ctrl-C or, where ``stopped``, because its caller asked for that (a budget).
     ``notes``: what a reader should know of how it was compared, a line each.
+    ``coverage``: the cells of a sample of the vectors.
     """
 
     instruction: str
@@ -99,6 +101,7 @@ class Summary:
     screening: Screening | None = None
     notes: tuple[str, ...] = ()
     batches: Batches = Batches()
+    coverage: CellCounts = NO_CELLS
 
     def __bool__(self) -> bool:
         """True only where something was compared, nothing differs and the device gave no two answers."""
@@ -142,6 +145,7 @@ class Summary:
             "batches": asdict(self.batches),
             **({"multiprocessors": self.screening.form()} if self.screening else {}),
             **({"notes": list(self.notes)} if self.notes else {}),
+            **({"coverage": self.coverage.form()} if self.coverage.sampled else {}),
         }
 
 
@@ -181,6 +185,7 @@ def summary_from_json(
         screening=_screening(field["multiprocessors"]) if "multiprocessors" in given else None,
         notes=tuple(each.text for each in field["notes"]) if "notes" in given else (),
         batches=Batches(**{name: field["batches"][name].whole for name in ("asked", "again", "largest")}),
+        coverage=cell_counts_from_json(field["coverage"]) if "coverage" in given else NO_CELLS,
     )
     for name in ("vectors", "mismatches"):
         summed = sum(getattr(count, name) for _, count in found.families)
@@ -230,6 +235,7 @@ def joined(summaries: Sequence[Summary], most: int) -> Summary:
         screening=_screenings([summary.screening for summary in summaries if summary.screening]),
         notes=tuple(dict.fromkeys(note for summary in summaries for note in summary.notes)),
         batches=sum((summary.batches for summary in summaries), Batches()),
+        coverage=summed(summary.coverage for summary in summaries),
     )
 
 

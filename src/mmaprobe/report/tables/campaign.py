@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import MEANING, RunSummary
 from mmaprobe.report.tables.run import not_here_lines, short_count
 
@@ -31,7 +32,11 @@ def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) 
     for row in summary.rows:
         if row.outcome != "equal" and row.detail:
             console.print(Text(f"{row.instruction}: {row.detail}", style=STYLES.get(row.outcome, "yellow")))
-    for line in (*lines, *(f"not here: {line}" for line in not_here_lines(summary.not_here))):
+    for line in (
+        *lines,
+        *coverage_lines(summary.coverage),
+        *(f"not here: {line}" for line in not_here_lines(summary.not_here)),
+    ):
         console.print(line, markup=False, soft_wrap=True)
     if summary.evidence:
         console.print(f"evidence: {summary.evidence}", markup=False, soft_wrap=True)

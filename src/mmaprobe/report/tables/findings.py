@@ -13,6 +13,7 @@ from mmaprobe.derivation.certificate import OTHERWISE
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
 from mmaprobe.parameters.diff import datapath_changes
+from mmaprobe.report.coverage import coverage_json, coverage_lines
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
 from mmaprobe.report.mismatches import example_lines, summary_line
@@ -144,7 +145,7 @@ def print_summary(console: Console, summary: Summary, saved: Path | None = None)
         console.print(str(summary.batches))
     if summary.screening is not None:
         console.print(str(summary.screening), markup=False)
-    for note in summary.notes:
+    for note in (*summary.notes, *coverage_lines({summary.instruction: summary.coverage})):
         console.print(note, markup=False, soft_wrap=True)
     _print_examples(console, summary, "" if saved is None else str(saved))
 
@@ -173,5 +174,6 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "instruction": summary.instruction,
         "verdict": summary.verdict,
         "seconds": round(summary.seconds, 3),
+        "coverage": coverage_json(summary.coverage),
         "examples": [mismatch_to_json(example) for example in summary.examples],
     }

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 
@@ -129,6 +130,7 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
+    lines += [Text(line, style="dim") for line in coverage_lines(summary.coverage)]
     lines += [Text(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Text(f"evidence: {summary.evidence}"))

@@ -1,0 +1,87 @@
+"""Bad input of campaigns, end to end: one line that names the file and what is wrong, and the right exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mmaprobe.campaigns.parts import Shard
+from mmaprobe.campaigns.shard_file import shard_name
+from mmaprobe.cli import main
+
+X86, DPPS = "model:x86-64+intel", "x86.dpps"
+PLAN = f'instructions = ["{DPPS}"]\nvectors = 20_000\nleast_instructions = 1\n'
+
+
+def shard(folder: Path, number: int, seed: int = 1, text: str = PLAN) -> Path:
+    """One of two shards, in a folder."""
+    plan = folder.parent / "mine.toml"
+    plan.write_text(text)
+    words = ["validate", X86, X86, "--plan", str(plan), "--seed", str(seed), "--out", str(folder)]
+    assert main([*words, "--shard", f"{number}/2"]) == 0
+    return folder / shard_name(Shard(number, 2))
+
+
+def refused(words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that ends so, with one line."""
+    capsys.readouterr()
+    assert main(words) == code
+    told = capsys.readouterr().err.strip()
+    assert len(told.splitlines()) == 1, told
+    assert said in told
+
+
+SPOILT: list[tuple[Callable[[Path], object], str]] = [
+    (lambda path: path.write_text(path.read_text()[:300]), "truncated, or not JSON"),
+    (lambda path: path.write_text(path.read_text().replace('"vectors": ', '"vectors": 1', 1)), "changed or damaged"),
+    (lambda path: path.write_bytes(b"\x00\xff" * 50), "not JSON"),
+    (lambda path: path.write_bytes(b""), "truncated, or not JSON"),
+    (lambda path: path.unlink(), "1 of 2 shards are missing: 1/2"),
+    (lambda path: shard(path.parent.parent / "other", 1, 2).replace(path), "is of another seed than"),
+    (lambda path: shard(path.parent.parent / "other", 1, 1, PLAN + "states = true\n").replace(path), "of another plan"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "said"), SPOILT, ids=[said for _, said in SPOILT])
+def test_what_is_no_whole_campaign_is_not_merged(
+    spoil: Callable[[Path], object], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard(tmp_path / "shards", 0)
+    spoil(shard(tmp_path / "shards", 1))
+    refused(["merge", str(tmp_path / "shards"), "--out", str(tmp_path / "all")], 2, said, capsys)
+    assert not (tmp_path / "all").exists()
+
+
+def test_a_campaign_is_not_merged_over_other_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, seed in (("one", 1), ("two", 2)):
+        for number in range(2):
+            shard(tmp_path / folder, number, seed)
+    out = str(tmp_path / "all")
+    assert main(["merge", str(tmp_path / "one"), "--out", out]) == 0
+    assert main(["merge", str(tmp_path / "one"), "--out", out]) == 0
+    refused(["merge", str(tmp_path / "two"), "--out", out], 2, "holds evidence of another run; choose another", capsys)
+    refused(["merge", str(tmp_path / "none"), "--out", out], 2, "none: No such file", capsys)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLAN + "extra = 3\n", "mine.toml: no plan has a key 'extra'"),
+        (PLAN + "vectors = 3\n", "mine.toml: "),
+        (PLAN.replace("20_000", "-1"), "mine.toml: vectors is -1"),
+        ('instructions = ["x86.dpps"\n', "mine.toml: Unclosed array"),
+        (PLAN.replace(DPPS, "x86.dpp"), "x86.dpp"),
+    ],
+)
+def test_a_plan_that_is_none(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    refused(["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1"], 2, said, capsys)
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").write_text("")
+    (tmp_path / "mine.toml").write_text(PLAN)
+    words = ["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1", "--out", str(tmp_path / "out")]
+    refused(words, 6, "cannot write ", capsys)
