@@ -250,10 +250,15 @@ def mixed(word: Any) -> Any:
     return (word ^ (word >> 15)) * RESULT_MIX[1] & 0xFFFFFFFF
 
 
-ROWS_ALONE, COLUMNS_ALONE, RESULTS_ALONE, TWO, ONE_LANE, MANY = 0, 2, 4, 5, 6, 7
-"""What special values are laid over, by three bits of the tile: one a row (two in eight), one a column (two), C; one a
-row and one a column; the same in one lane; a quarter of all operands."""
-NO_NUMBERS = np.array([True, False, True, False, False, True, False, False])
+IN_ROWS = np.array([1, 1, 0, 0, 0, 1, 1, 0]) != 0
+"""Whether every row of a tile has a special a, by three bits of the tile."""
+IN_COLUMNS = np.array([0, 0, 1, 1, 0, 1, 1, 0]) != 0
+"""Whether every column has a special b, by the same bits."""
+IN_ONE_LANE = np.array([0, 0, 0, 0, 0, 0, 1, 0]) != 0
+"""Where all of them lie in one lane, by the same bits."""
+MANY = np.array([0, 0, 0, 0, 0, 0, 0, 1]) != 0
+"""Where a quarter of a and b are special instead, by the same bits."""
+NO_NUMBERS = np.array([1, 0, 1, 0, 0, 1, 0, 0]) != 0
 """Where they are infinities and NaNs alone, by the same bits."""
 C_DENSITY = np.array([0, 0, 0, 0, 192, 32, 32, 64])
 """Of 256 results so many have a special C, by the same bits."""
@@ -263,12 +268,12 @@ def lay_specials(t: Domain, words: list[Ints], drawn: list[Ints], column: list[I
     """Special values in place of codes of whole tiles."""
     mode, live = words[7] & 7, t.space.live
     common = pick16(words[6], live)
-    in_rows, in_columns = (mode < COLUMNS_ALONE) | (mode >= TWO), (mode >= COLUMNS_ALONE) & (mode != RESULTS_ALONE)
-    for name, kinds, places, alive in (("a", drawn[1], drawn[2], in_rows), ("b", column[3], column[1], in_columns)):
+    both = (("a", drawn[1], drawn[2], IN_ROWS[mode]), ("b", column[3], column[1], IN_COLUMNS[mode]))
+    for name, kinds, places, alive in both:
         f, kind, place = t.a if name == "a" else t.b, mixed(kinds), mixed(places)
-        lane, at = np.arange(live), np.where(mode == ONE_LANE, common, pick16(place >> 16, live))
+        lane, at = np.arange(live), np.where(IN_ONE_LANE[mode], common, pick16(place >> 16, live))
         own = mixed(kind[:, :, None] ^ (lane * ELEMENT_MIX))
-        many = (mode == MANY)[:, :, None]
+        many = MANY[mode][:, :, None]
         word = np.where(many, own, kind[:, :, None])
         here = np.where(many, (own >> 8) & 3 == 0, (lane == at[:, :, None]) & alive[:, :, None])
         only = NO_NUMBERS[mode][:, :, None] & ((word & 7) > 4)
