@@ -21,9 +21,10 @@ from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
+from mmaprobe.generators.enumerations import enumeration
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.operands.batch import Batch, Bits, join
-from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
+from mmaprobe.options import FLAG, FUNCTION, TEXT, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, varied
 from mmaprobe.validation.elsewhere import here
 from mmaprobe.validation.examine import Example, examine
@@ -56,7 +57,7 @@ MOST_THREADS = 1024
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG, "first": whole(0, MOST),
-    "examined": FLAG,
+    "examined": FLAG, "enumerated": TEXT,
 }  # fmt: skip
 """Options of ``validate`` that go by name alone."""
 
@@ -87,6 +88,7 @@ class _Job(Pair):
     seed: int = 0
     said: Callable[[str], None] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    enumerated: str = ""
     recorded: Batch | None = None
     native: Pipeline | None = None
     fused: FusedComparison | None = None
@@ -135,6 +137,7 @@ def validate(
     campaign: bool = True,
     first: int = 0,
     examined: bool = True,
+    enumerated: str = "",
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
@@ -144,6 +147,8 @@ def validate(
     NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
     the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
+    ``enumerated``: the vectors are those of this enumeration (``generators.enumerations``) from ``first`` on, each one
+    alone, in place of families.
 
     A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
     ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
@@ -160,10 +165,11 @@ def validate(
         campaign=campaign,
         first=first,
         examined=examined,
+        enumerated=enumerated,
     )
     recorded = _recording(dut, ref, instruction)
-    job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, recorded=recorded)
-    if job.recorded is None:
+    job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, enumerated=enumerated, recorded=recorded)
+    if job.recorded is None and not enumerated:
         job.native = pipeline(dut, ref, instruction)
         if campaign and nan == "bits" and vectors >= LEAST:
             job.fused = fused(dut, ref, instruction, job.fall_back)
@@ -208,6 +214,8 @@ def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | No
 
 def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None, first: int) -> Iterator[Chunk]:
     instruction = job.instruction
+    if job.enumerated:
+        return _enumerated(job, vectors, first)
     if job.recorded is not None:
         count = min(vectors, max(job.recorded.size - first, 0))
         return alone(instruction, RECORDED, first, count, small_batches(count, 1), job.seed)
@@ -218,6 +226,16 @@ def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None, first: in
     shares = plan(instruction, vectors, mix, first)
     small = small_batches(vectors, len(shares))
     return chain.from_iterable(_family(job, *each, small) for each in shares)
+
+
+def _enumerated(job: _Job, vectors: int, first: int) -> Iterator[Chunk]:
+    """UsageError where there are fewer, or a recording holds other vectors."""
+    if job.recorded is not None:
+        raise UsageError(f"{job.instruction.id}: a recording is compared on what it holds, not on all {job.enumerated}")
+    size = enumeration(job.instruction, job.enumerated).size
+    if first + vectors > size:
+        raise UsageError(f"{job.instruction.id}: {job.enumerated} has {size:,} vectors, not {first + vectors:,}")
+    return alone(job.instruction, job.enumerated, first, vectors, small_batches(vectors, 1), job.seed)
 
 
 def _family(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
@@ -420,5 +438,6 @@ def _examined(job: _Job) -> tuple[Mismatch, ...]:
 def _beside(job: _Job, examples: Sequence[Example]) -> Batch:
     """Vectors on which an explanation must hold, too: other mismatches, and the first of each family, on which most
     devices agree."""
-    first = [generate(job.instruction, family, job.seed, 0, EACH_FAMILY) for family in sorted(job.counts)]
+    families = families_for(job.instruction) if job.enumerated else sorted(job.counts)
+    first = [generate(job.instruction, family, job.seed, 0, EACH_FAMILY) for family in families]
     return join([*(example.vector for example in examples), *first])
