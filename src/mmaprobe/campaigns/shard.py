@@ -165,7 +165,7 @@ def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWo
     if plan.exhaustive:
         targets, wide = _countable(plan, targets, (dut, ref))
         absent += wide
-    parts = parts_of(plan, targets, _recorded(dut, ref))
+    parts = parts_of(plan, targets, recorded_by(dut, ref))
     if not parts:
         raise UsageError(f"plan {plan.name}: a recording is compared on what it holds, so take a plan that has vectors")
     return PlanWork(plan, dut, ref, seed, parts, tuple(absent))
@@ -186,7 +186,7 @@ def _countable(
     return found, wide
 
 
-def _recorded(*devices: Device) -> Callable[[Instruction], int | None]:
+def recorded_by(*devices: Device) -> Callable[[Instruction], int | None]:
     """How many vectors there are of an instruction where a device is a recording; None where there is no end."""
     replays = [device for device in devices if type(device) is Replay]
     return lambda made: min((each.recorded(made)[0].size for each in replays), default=None)
@@ -194,7 +194,8 @@ def _recorded(*devices: Device) -> Callable[[Instruction], int | None]:
 
 @dataclass
 class Comparing:
-    """Parts compared one after the other, in at most so many ``minutes`` (0: in any time), and what was found so far.
+    """Parts compared one after the other, in at most so many ``minutes`` (0: in any time) and until ``stop`` says so;
+    and what was found so far.
 
     What an instruction does wrong is kept with it, and its other parts are left out; KeyboardInterrupt and what ends
     all (a device that is gone, a planted difference that is not reported) end it.
@@ -204,6 +205,7 @@ class Comparing:
     minutes: float = 0
     progress: Progress | None = None
     clock: Callable[[], float] = time.monotonic
+    stop: Callable[[], bool] | None = None
     done: list[PartResult] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
     canaries: dict[str, int] = field(default_factory=dict)
@@ -212,7 +214,9 @@ class Comparing:
         self.begin = self.clock()
 
     def late(self) -> bool:
-        """Whether its minutes are spent."""
+        """Whether its minutes are spent, or somebody else's are."""
+        if self.stop is not None and self.stop():
+            return True
         return bool(self.minutes) and self.clock() >= self.begin + 60 * self.minutes
 
     def compare(self, parts: Sequence[PlanPart]) -> None:
