@@ -255,7 +255,7 @@ def test_fewer_instructions_than_the_plan_wants_are_red_in_every_report() -> Non
 
 
 def test_an_instruction_that_cannot_be_asked_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(dut: object, ref: object, made: Instruction, seed: int) -> int:
+    def broken(dut: object, ref: object, made: Instruction, seed: int, enumerated: str) -> int:
         if made.id == DPPS:
             raise NotHereError("no compiler takes it")
         return 1

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.campaigns.shard import SPENT, Comparing, PartResult, PlanWork, ShardResult, Unit
-from mmaprobe.campaigns.shard_file import SUFFIX, read_shard
+from mmaprobe.campaigns.shard import SPENT, Comparing, Exhausted, PartResult, PlanWork, ShardResult, Unit
+from mmaprobe.campaigns.shard_file import SUFFIX, exhausted_json, read_shard
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import CONTROL_VALUES
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import MANIFEST, Header, Part, Store, read_manifest
 from mmaprobe.exit_codes import INCONCLUSIVE, run_code
-from mmaprobe.validation.summary import Summary, joined
+from mmaprobe.validation.summary import FamilyCount, Summary, joined
 
 EXAMPLES = 4
 """Mismatches that are kept of an instruction."""
-ALIKE = ("plan", "seed", "version", "parts", "count")
+ALIKE = ("plan", "seed", "version", "parts", "count", "exhausts")
 """What all shards of a campaign share, besides their devices and references."""
 ADVICE = "its shards are kept; make room and give the command again, validate with --resume"
 """What to do where evidence cannot be written."""
@@ -49,6 +49,14 @@ class CampaignRow:
     def mismatches(self) -> int:
         return self.summary.mismatches if self.summary is not None else 0
 
+    def counted(self, family: str) -> int:
+        """Vectors of one family or enumeration."""
+        return next((count.vectors for name, count in self.families if name == family), 0)
+
+    @property
+    def families(self) -> Sequence[tuple[str, FamilyCount]]:
+        return self.summary.families if self.summary is not None else ()
+
     @property
     def exit_code(self) -> int:
         """Of its own: what was compared not at all, for whatever reason, is inconclusive."""
@@ -59,7 +67,8 @@ class CampaignRow:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A plan's result.  ``left``: parts that the budget did not reach, of ``count``."""
+    """A plan's result.  ``left``: parts that the budget did not reach, of ``count``.  ``exhausts``: of an exhaustive
+    plan what there is to count through of each instruction."""
 
     plan: Mapping[str, Any]
     seed: int
@@ -75,6 +84,7 @@ class Campaign:
     begun: str
     seconds: float
     ended: str = ""
+    exhausts: Mapping[str, Exhausted] = field(default_factory=dict)
 
     @property
     def vectors(self) -> int:
@@ -101,8 +111,10 @@ class Campaign:
         return tuple(row.instruction for row in self.rows if self._below(row) and not row.error)
 
     def _below(self, row: CampaignRow) -> bool:
-        """One that failed is; else a part that is left may hold what is missing, and without one there is no more (of a
-        recording)."""
+        """One that failed is, and one that was not counted through; else a part that is left may hold what is missing,
+        and without one there is no more (of a recording)."""
+        if row.instruction in self.exhausts:
+            return bool(row.error) or not self.exhausts[row.instruction].is_all(row.counted)
         return bool(row.error) or not row.vectors or (row.unfinished and row.vectors < self.plan["least_vectors"])
 
     @property
@@ -161,6 +173,7 @@ def put_together(shards: Sequence[tuple[str, ShardResult]]) -> Campaign:
         begun=min(result.begun for result in every),
         seconds=sum(result.seconds for result in every),
         ended=SPENT if any(result.ended for result in every) else "",
+        exhausts=first.exhausts,
     )
 
 
@@ -274,18 +287,20 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
     begun = Store if again else Store.create  # a killed one wrote a part of the same
     store = begun(folder, header, advice=ADVICE)
     for row in campaign.rows:
-        store.save(_evidence(row))
+        store.save(_evidence(row, campaign.exhausts.get(row.instruction)))
     if not campaign.ended:
         store.finish()
     return store
 
 
-def _evidence(row: CampaignRow) -> Part:
+def _evidence(row: CampaignRow, exhausts: Exhausted | None) -> Part:
     said: dict[str, Any] = {"runs": [], "vectors": row.vectors, "mismatches": row.mismatches}
     if row.summary is not None:
         form = row.summary.form()
         said |= {"coverage": form.pop("coverage")} if "coverage" in form else {}
         said["runs"] = [form]
+    if exhausts is not None:
+        said["exhausts"] = exhausted_json(exhausts)
     if row.error:
         said |= {"error": row.error, "error_code": row.code}
     return Part(

@@ -4,6 +4,8 @@ Part after part goes over all instructions, each round with four times the vecto
 ends it early has compared something of everything.  The parts are a function of the plan and of the instructions that
 it is about; shard ``i`` of ``n`` takes the parts i, i + n, i + 2 n, ... of them, so shards are no part of what a plan
 compares.
+
+Those of an exhaustive plan are pieces of enumerations, of one size: together every vector of each, once.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import digest_of, json_text
+from mmaprobe.generators.enumerations import enumerations_of
 
 FIRST = 10_000
 """Vectors of the first round's parts."""
@@ -23,19 +26,22 @@ GROWTH = 4
 """Each round has so many times the vectors of the one before."""
 LARGEST = 1 << 30
 """Vectors of a part at most."""
+PIECE = 1 << 19
+"""Vectors of a piece of an enumeration: eight times all pairs of two operands of 8 bits."""
 MOST_SHARDS = 100_000
 """Shards of a plan at most."""
 
 
 @dataclass(frozen=True)
 class PlanPart:
-    """Vectors ``first`` to ``first + vectors - 1`` of the plan's mix for an instruction; its witnesses where these are
-    none."""
+    """Vectors ``first`` to ``first + vectors - 1`` of the plan's mix for an instruction, or of what is ``enumerated``;
+    its witnesses where these are none."""
 
     number: int
     instruction: Instruction
     first: int
     vectors: int
+    enumerated: str = ""
 
     @property
     def witnesses(self) -> bool:
@@ -47,7 +53,17 @@ def parts_of(
 ) -> list[PlanPart]:
     """All parts of a plan for these instructions, in their order; of one that is ``recorded`` so many vectors at
     most, its witnesses where they are among them."""
+    if plan.exhaustive:
+        return [PlanPart(number, *each) for number, each in enumerate(_pieces(targets))]
     return [PlanPart(number, *each) for number, each in enumerate(_in_order(plan, targets, recorded))]
+
+
+def _pieces(targets: Sequence[Instruction]) -> Iterator[tuple[Instruction, int, int, str]]:
+    """Every enumeration of every instruction from its first vector to its last, without a gap."""
+    for made in targets:
+        for each in enumerations_of(made):
+            for first in range(0, each.size, PIECE):
+                yield made, first, min(PIECE, each.size - first), each.name
 
 
 def _in_order(
@@ -101,4 +117,6 @@ def shard_named(text: str) -> Shard:
 
 def digest_of_parts(parts: Sequence[PlanPart]) -> str:
     """What tells these parts from others: the SHA-256 of what each compares."""
-    return digest_of(json_text([[part.instruction.id, part.first, part.vectors] for part in parts]).encode())
+    said = [[part.instruction.id, part.first, part.vectors, *[part.enumerated] * bool(part.enumerated)]
+            for part in parts]  # fmt: skip
+    return digest_of(json_text(said).encode())

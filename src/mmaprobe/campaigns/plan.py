@@ -33,16 +33,21 @@ _MINUTES = Rule(
 _GLOBS = Rule("a list of ids or globs", lambda value: NAMES.holds(value) and bool(value))
 KEYS: Mapping[str, Rule] = {
     "about": TEXT, "instructions": _GLOBS, "vectors": whole(1, MOST), "witnesses": FLAG, "states": FLAG,
+    "exhaustive": FLAG,
     "generators": _GLOBS, "cores": FLAG, "minutes": _MINUTES, "reference": TEXT,
     "least_instructions": whole(1), "least_vectors": whole(1, MOST),
 }  # fmt: skip
 """What a plan's file may say, and how."""
+NOT_EXHAUSTIVE = ("vectors", "least_vectors", "witnesses", "generators", "cores")
+"""What an exhaustive plan does not say: it compares every vector of every enumeration, once, and no others."""
 
 
 @dataclass(frozen=True)
 class ValidationPlan:
     """``vectors`` of each instruction that a glob of ``instructions`` names, in its default control state or in all
     ``states``, of all generators or those named, after its ``witnesses``; ``cores``: on each core in turn.
+
+    ``exhaustive``: in place of all these every vector of their enumerations (``generators.enumerations``), no fewer.
 
     ``minutes`` end it early.  At least ``least_instructions`` must be compared, each state of each on at least
     ``least_vectors`` (by default all).  ``reference`` names the device that is right, where nobody names another.
@@ -57,6 +62,7 @@ class ValidationPlan:
     states: bool = False
     generators: tuple[str, ...] = ()
     cores: bool = False
+    exhaustive: bool = False
     minutes: float = 0
     reference: str = ""
     about: str = ""
@@ -108,8 +114,12 @@ def plan_from_text(text: str, name: str, where: str) -> ValidationPlan:
     for key in ("instructions", "least_instructions"):
         if key not in table:
             raise UsageError(f"{where}: a plan needs {key}")
-    if not (table.get("vectors") or table.get("witnesses")):
-        raise UsageError(f"{where}: a plan needs vectors, or witnesses = true")
+    if table.get("exhaustive"):
+        for key in NOT_EXHAUSTIVE:
+            if key in table:
+                raise UsageError(f"{where}: {key} goes without exhaustive = true, which compares all that there is")
+    elif not (table.get("vectors") or table.get("witnesses")):
+        raise UsageError(f"{where}: a plan needs vectors, or witnesses = true, or exhaustive = true")
     for family in table.get("generators", ()):
         if family not in FAMILIES:
             raise UsageError(f"{where}: no generator {family!r}{near(family, FAMILIES)}")

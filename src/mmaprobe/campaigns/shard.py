@@ -24,6 +24,7 @@ from mmaprobe.errors import InternalError, MmaprobeError, NotHereError, UsageErr
 from mmaprobe.evidence.silicon import kind_of
 from mmaprobe.evidence.store import now
 from mmaprobe.exit_codes import run_code
+from mmaprobe.generators.enumerations import enumerations_of, left_out
 from mmaprobe.runs.beginning import OF_THE_MOMENT
 from mmaprobe.survey.smoke import validate_witnesses
 from mmaprobe.validation import Summary, validate
@@ -71,12 +72,31 @@ class PartResult:
 
 
 @dataclass(frozen=True)
+class Exhausted:
+    """What an exhaustive plan counts through of an instruction: of each enumeration, in words, how many vectors; and
+    what of the instruction it ``leaves`` out."""
+
+    spaces: Mapping[str, tuple[int, str]]
+    leaves: tuple[str, ...]
+
+    @classmethod
+    def of(cls, made: Instruction) -> Exhausted:
+        """By the enumerations that there are of an instruction."""
+        return cls({each.name: (each.size, str(each)) for each in enumerations_of(made)}, left_out(made))
+
+    def is_all(self, counted: Callable[[str], int]) -> bool:
+        """Whether the vectors compared of each enumeration are as many as there are."""
+        return all(counted(name) == size for name, (size, _) in self.spaces.items())
+
+
+@dataclass(frozen=True)
 class ShardResult:
     """The parts of a shard that were compared, of ``count`` parts that the plan has in all, whose digest is ``parts``.
 
     ``left``: number and instruction of its parts that were not, since it ``ended`` early; ``begun``: when, by the wall
     clock.  ``canaries``: by instruction, vectors
-    reported where a difference was planted.  ``absent``: what the plan names and does not run, and why.
+    reported where a difference was planted.  ``absent``: what the plan names and does not run, and why.  ``exhausts``:
+    of an exhaustive plan what it counts through of each instruction, in all shards together.
     """
 
     plan: Mapping[str, Any]
@@ -92,6 +112,7 @@ class ShardResult:
     ended: str = ""
     canaries: Mapping[str, int] = field(default_factory=dict)
     absent: tuple[tuple[str, str], ...] = ()
+    exhausts: Mapping[str, Exhausted] = field(default_factory=dict)
     begun: str = ""
     seconds: float = 0.0
 
@@ -123,6 +144,11 @@ class PlanWork:
     parts: Sequence[PlanPart]
     absent: tuple[tuple[str, str], ...]
 
+    def exhausts(self) -> dict[str, Exhausted]:
+        """What an exhaustive plan counts through of each instruction; of another one nothing."""
+        there = dict.fromkeys(part.instruction for part in self.parts if part.enumerated)
+        return {made.id: Exhausted.of(made) for made in there}
+
 
 def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWork:
     """The parts of a plan for the instructions that run on a device and have a reference.
@@ -138,13 +164,31 @@ def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWo
         raise NotHereError(
             f"plan {plan.name}: {ref.name} has none of its instructions: {absent[-1][0]}: {absent[-1][1]}"
         )
-    parts = parts_of(plan, targets, _recorded(dut, ref))
+    if plan.exhaustive:
+        targets, wide = _countable(plan, targets, (dut, ref))
+        absent += wide
+    parts = parts_of(plan, targets, recorded_by(dut, ref))
     if not parts:
         raise UsageError(f"plan {plan.name}: a recording is compared on what it holds, so take a plan that has vectors")
     return PlanWork(plan, dut, ref, seed, parts, tuple(absent))
 
 
-def _recorded(*devices: Device) -> Callable[[Instruction], int | None]:
+def _countable(
+    plan: ValidationPlan, targets: Sequence[Instruction], devices: tuple[Device, Device]
+) -> tuple[list[Instruction], list[tuple[str, str]]]:
+    """Of which instructions there is anything to count through, and why not of the others; UsageError where of none,
+    and for a recording, which has vectors of its own."""
+    if any(type(device) is Replay for device in devices):
+        raise UsageError(f"plan {plan.name}: a recording is compared on what it holds; take a plan that has vectors")
+    found = [made for made in targets if enumerations_of(made)]
+    wide = [(made.id, f"nothing is counted through: {'; '.join(left_out(made))}")
+            for made in targets if made not in found]  # fmt: skip
+    if not found:
+        raise UsageError(f"plan {plan.name}: {wide[0][0]}: {wide[0][1]}; take a plan of generators, such as quick")
+    return found, wide
+
+
+def recorded_by(*devices: Device) -> Callable[[Instruction], int | None]:
     """How many vectors there are of an instruction where a device is a recording; None where there is no end."""
     replays = [device for device in devices if type(device) is Replay]
     return lambda made: min((each.recorded(made)[0].size for each in replays), default=None)
@@ -152,7 +196,8 @@ def _recorded(*devices: Device) -> Callable[[Instruction], int | None]:
 
 @dataclass
 class Comparing:
-    """Parts compared one after the other, in at most so many ``minutes`` (0: in any time), and what was found so far.
+    """Parts compared one after the other, in at most so many ``minutes`` (0: in any time) and until ``stop`` says so;
+    and what was found so far.
 
     What an instruction does wrong is kept with it, and its other parts are left out; KeyboardInterrupt and what ends
     all (a device that is gone, a planted difference that is not reported) end it.
@@ -162,6 +207,7 @@ class Comparing:
     minutes: float = 0
     progress: Progress | None = None
     clock: Callable[[], float] = time.monotonic
+    stop: Callable[[], bool] | None = None
     done: list[PartResult] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
     canaries: dict[str, int] = field(default_factory=dict)
@@ -170,7 +216,9 @@ class Comparing:
         self.begin = self.clock()
 
     def late(self) -> bool:
-        """Whether its minutes are spent."""
+        """Whether its minutes are spent, or somebody else's are."""
+        if self.stop is not None and self.stop():
+            return True
         return bool(self.minutes) and self.clock() >= self.begin + 60 * self.minutes
 
     def compare(self, parts: Sequence[PlanPart]) -> None:
@@ -190,7 +238,7 @@ class Comparing:
             if part.witnesses:
                 return PartResult(part.number, made.id, next(validate_witnesses(work.dut, work.ref, made.id), None))
             if made.id not in self.canaries:
-                self.canaries[made.id] = check_canary(work.dut, work.ref, made, work.seed)
+                self.canaries[made.id] = check_canary(work.dut, work.ref, made, work.seed, part.enumerated)
             summary = self._vectors(part)
         except (*ENDS_ALL, InternalError):
             raise
@@ -204,6 +252,10 @@ class Comparing:
         """The vectors of a part, on each core in turn where the plan says so."""
         work, made, generators = self.work, part.instruction, self.work.plan.fitting(part.instruction)
         given = (work.dut, work.ref, made, part.vectors, work.seed, generators)
+        if part.enumerated:
+            return validate(
+                *given, first=part.first, stop=self.late, progress=self.progress, enumerated=part.enumerated
+            )
         if work.plan.cores:
             return validate_cores(*given, first=part.first, stop=self.late)
         return validate(*given, first=part.first, stop=self.late, progress=self.progress)
@@ -240,6 +292,7 @@ def run_shard(
         ended=SPENT if comparing.left or stopped else "",
         canaries=comparing.canaries,
         absent=work.absent,
+        exhausts=work.exhausts(),
         begun=begun,
         seconds=max(clock() - comparing.begin, 0.0),
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.campaigns.parts import Shard
-from mmaprobe.campaigns.shard import SPENT, PartResult, ShardResult, Unit
+from mmaprobe.campaigns.shard import SPENT, Exhausted, PartResult, ShardResult, Unit
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.counts import ERRORS
 from mmaprobe.evidence.files import FileValue, check_seal, json_text, parse_json, sealed, write_new
@@ -54,9 +54,20 @@ def shard_to_json(result: ShardResult) -> dict[str, Any]:
         "ended": result.ended,
         "canaries": dict(result.canaries),
         "absent": [list(each) for each in result.absent],
+        **(
+            {"exhausts": {name: exhausted_json(each) for name, each in result.exhausts.items()}}
+            if result.exhausts
+            else {}
+        ),
         "begun": result.begun,
         "seconds": round(result.seconds, 3),
     }
+
+
+def exhausted_json(each: Exhausted) -> dict[str, Any]:
+    """What is counted through of an instruction, and what is not."""
+    spaces = {name: {"vectors": size, "counted": words} for name, (size, words) in each.spaces.items()}
+    return {"spaces": spaces, "left_out": list(each.leaves)}
 
 
 def _part_to_json(part: PartResult) -> dict[str, Any]:
@@ -101,6 +112,7 @@ def read_shard(path: Path) -> ShardResult:
         ended=document["ended"].one_of("", SPENT),
         canaries=_counts(document["canaries"]),
         absent=tuple(_absent(each) for each in document["absent"]),
+        exhausts=_exhausts(document["exhausts"]) if "exhausts" in document.typed(dict) else {},
         begun=document["begun"].text,
         seconds=_seconds(document["seconds"]),
     )
@@ -116,6 +128,22 @@ def _counts(field: FileValue) -> Mapping[str, int]:
         if count < 0:
             raise field[name].wrong("must not be negative")
     return found
+
+
+def _exhausts(field: FileValue) -> Mapping[str, Exhausted]:
+    return {name: _exhausted(field[name]) for name in field.typed(dict)}
+
+
+def _exhausted(field: FileValue) -> Exhausted:
+    spaces = {name: _space(field["spaces"][name]) for name in field["spaces"].typed(dict)}
+    return Exhausted(spaces, tuple(each.text for each in field["left_out"]))
+
+
+def _space(field: FileValue) -> tuple[int, str]:
+    size = field["vectors"].whole
+    if size < 1:
+        raise field["vectors"].wrong("must be at least 1")
+    return size, field["counted"].text
 
 
 def _left(field: FileValue) -> tuple[int, str]:

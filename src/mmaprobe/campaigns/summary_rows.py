@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.campaigns.campaign import Campaign, CampaignRow
+from mmaprobe.campaigns.shard_file import exhausted_json
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
+from mmaprobe.generators.enumerations import ADDENDS, ENUMERATED
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
@@ -18,6 +21,8 @@ from mmaprobe.survey.smoke import FAMILY
 
 NAMED = 6
 """Instructions that a line names."""
+ALIKE = 2
+"""Instructions that a line names of which the same is said: JSON says it of each."""
 
 
 def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
@@ -58,7 +63,17 @@ def campaign_json(campaign: Campaign, evidence: str = "") -> dict[str, Any]:
         "plan": dict(campaign.plan), "reference": campaign.reference.name, "parts": campaign.count,
         "parts_left": campaign.left, "canaries": campaign.canaries, "excluded_one_in": excluded(campaign),
         "lines": list(campaign_lines(campaign)), "exit_code": campaign.exit_code,
+        **({"exhausts": {row.instruction: _exhausted_json(campaign, row) for row in campaign.rows}}
+           if campaign.exhausts else {}),
     }  # fmt: skip
+
+
+def _exhausted_json(campaign: Campaign, row: CampaignRow) -> dict[str, Any]:
+    """What there is to count through of an instruction, and how many of it were compared."""
+    said = exhausted_json(campaign.exhausts[row.instruction])
+    for name, space in said["spaces"].items():
+        space["compared"] = row.counted(name)
+    return said
 
 
 def excluded(campaign: Campaign) -> int:
@@ -73,9 +88,8 @@ def excluded_of(row: CampaignRow) -> int:
 
 
 def _generated(row: CampaignRow) -> int:
-    """Vectors of generators: witnesses are chosen, and say nothing of a rate."""
-    families = row.summary.families if row.summary is not None else ()
-    return sum(count.vectors for name, count in families if name != FAMILY)
+    """Vectors of generators: witnesses are chosen and enumerations counted, and say nothing of a rate."""
+    return sum(count.vectors for name, count in row.families if name not in (FAMILY, *ENUMERATED))
 
 
 def campaign_lines(campaign: Campaign) -> Iterator[str]:
@@ -91,11 +105,35 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
         yield f"0 of {generated:,}: a fault rate above 3/{generated:,} of such vectors is excluded at 95 %" + (
             f"; for each instruction alone, above 1 in {excluded(campaign):,}" if excluded(campaign) else ""
         )
+    yield from _exhausted(campaign)
     if campaign.canaries:
         yield f"a difference was planted in {campaign.canaries} comparisons and reported in each"
     yield from _ends(campaign)
-    if campaign.below:
+    if campaign.below and campaign.exhausts:
+        yield f"not counted through to the end, as the plan demands: {_some(campaign.below)}"
+    elif campaign.below:
         yield f"fewer vectors than the plan's least of {plan['least_vectors']:,}: {_some(campaign.below)}"
+
+
+def _exhausted(campaign: Campaign) -> Iterator[str]:
+    """What was counted through, and what of the same instructions was not: alike ones in a line."""
+    counts: dict[str, list[str]] = defaultdict(list)
+    leaves: dict[str, list[str]] = defaultdict(list)
+    for row in campaign.rows:
+        exhausts = campaign.exhausts.get(row.instruction)
+        for name, (size, words) in exhausts.spaces.items() if exhausts else ():
+            compared = row.counted(name)
+            told = "each once" if compared == size else "NOT ALL"
+            counts[f"{name}: {compared:,} of {size:,} vectors, {told}: {words}"].append(row.instruction)
+        for words in exhausts.leaves if exhausts else ():
+            leaves[words].append(row.instruction)
+    yield from (f"{said} ({_some(names, ALIKE)})" for said, names in counts.items())
+    if campaign.exhausts:
+        yield (
+            f"each alone, all other lanes zeros, where there is a C with {len(ADDENDS)} of them that hide no bit of "
+            "it; no vector has several live lanes or another C"
+        )
+    yield from (f"not counted through: {words} ({_some(names, ALIKE)})" for words, names in leaves.items())
 
 
 def _ends(campaign: Campaign) -> Iterator[str]:
@@ -107,6 +145,6 @@ def _ends(campaign: Campaign) -> Iterator[str]:
         yield f"{campaign.compared} instructions were compared as the plan wants; at least {least} must be"
 
 
-def _some(names: Iterable[str]) -> str:
+def _some(names: Iterable[str], most: int = NAMED) -> str:
     every = list(names)
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED} more" if len(every) > NAMED else "")
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")

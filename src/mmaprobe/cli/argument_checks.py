@@ -93,12 +93,17 @@ def run(
     pack: Path | None,
     baseline: Path | None = None,
     accept_change: list[str] | None = None,
+    plan: str = "",
     **_: Any,
 ) -> None:
     from mmaprobe.baselines.gate import read_baseline
+    from mmaprobe.campaigns.plan import read_plan
+    from mmaprobe.campaigns.planned_run import PlannedRun
     from mmaprobe.runs.verbs import typed_steps
 
     typed_steps(steps)
+    if plan:
+        PlannedRun(read_plan(plan))
     read_baseline(baseline, accept_change or ())
     _pack(pack)
     if device is not None and instruction != "*":

@@ -23,16 +23,19 @@ from mmaprobe.cli.terminal import (
     out,
     packed,
     path,
+    refuse,
 )
 
 if TYPE_CHECKING:
     from mmaprobe.baselines.gate import GateVerdict
+    from mmaprobe.campaigns.planned_run import PlannedRun
     from mmaprobe.runs import Report
 
 
 @app.command()
 @argument_checks.arguments_first(argument_checks.run)
 def run(
+    context: typer.Context,
     device: DeviceOption = None,
     instruction: GlobOption = "*",
     vectors: Annotated[
@@ -57,6 +60,9 @@ def run(
         list[str] | None,
         typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
     ] = None,
+    plan: Annotated[
+        str, typer.Option(help="Validate as a plan says (see: mmaprobe plans), or FILE.toml; --instruction narrows it.")
+    ] = "",
     markdown_file: MarkdownOption = None,
     pack: PackOption = None,
     as_json: JsonOption = False,
@@ -70,7 +76,13 @@ def run(
     from mmaprobe.runs.report_summary import document_of, summary_of
     from mmaprobe.runs.verbs import run_as_typed
 
-    options = Options(instruction, vectors, seed, out_folder, budget, resume, check, least)
+    planned = None
+    if plan:
+        refuse(context, ("vectors", "least"), "goes without --plan, which says it")
+        planned = _planned(plan, instruction)
+        least = planned.plan.least_instructions
+        budget = budget if budget is not None else planned.plan.minutes or None
+    options = Options(instruction, vectors, seed, out_folder, budget, resume, check, least, planned=planned)
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
     gate = gate_for(baseline, opened, accept_change or (), out_folder)
@@ -90,6 +102,17 @@ def run(
         _print_report(report)
         _print_verdict(verdict)
     return code
+
+
+def _planned(name: str, instruction: str) -> PlannedRun:
+    """The plan as a run takes it, of other instructions where some are named."""
+    from mmaprobe.campaigns.plan import read_plan
+    from mmaprobe.campaigns.planned_run import PlannedRun
+
+    chosen = read_plan(name)
+    if instruction != "*":
+        chosen = replace(chosen, instructions=(instruction,), least_instructions=1)
+    return PlannedRun(chosen)
 
 
 def _print_report(report: Report) -> None:

@@ -12,6 +12,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
 from mmaprobe.generators import families_circuit, families_tile, reference
 from mmaprobe.generators.domain import domain
+from mmaprobe.generators.enumerations import ENUMERATED, NUMBERS, enumerated, enumeration
 from mmaprobe.generators.random_bits import random_bits
 from mmaprobe.native_module import agree
 from mmaprobe.operands.batch import Batch
@@ -79,6 +80,9 @@ def families_for(instruction: Instruction) -> tuple[str, ...]:
 
 def check_family(instruction: Instruction, family: str) -> None:
     """UsageError with the near names for a family that does not exist or does not fit the instruction."""
+    if family in ENUMERATED:
+        enumeration(instruction, family)
+        return
     known = families_for(instruction)
     if family not in FAMILIES:
         raise UsageError(f"unknown generator family {family!r}{near(family, FAMILIES)}")
@@ -88,24 +92,26 @@ def check_family(instruction: Instruction, family: str) -> None:
 
 def versions_of(family: str) -> tuple[int, ...]:
     """Every version of a family that this package makes, the present one last."""
-    return (*KEPT.get(family, ()), VERSIONS[family])
+    return (*KEPT.get(family, ()), (VERSIONS | ENUMERATED)[family])
 
 
 def stream_number(family: str, version: int | None = None) -> int:
     """Counter word 3 of a family's random words: version in the upper half, number in the lower."""
+    if family in ENUMERATED:
+        return (version or ENUMERATED[family]) << 16 | NUMBERS[family]
     return (version or VERSIONS[family]) << 16 | FAMILIES.index(family)
 
 
 def generate(
     instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
 ) -> Batch:
-    """Vectors ``start`` to ``start + count - 1`` of a family, in one-vector shapes: a (n, K or K/2), b (n, K), c (n,),
-    scale_* (n, K/S), metadata (n, K/chunk), random (n,).
+    """Vectors ``start`` to ``start + count - 1`` of a family or of an enumeration (``enumerations``), in one-vector
+    shapes: a (n, K or K/2), b (n, K), c (n,), scale_* (n, K/S), metadata (n, K/chunk), random (n,).
 
     A pure function of its arguments: vector i depends on (instruction, family
     and its version, seed, i) alone; the version is the present one where none
     is named.  Raises UsageError for an unknown family or version, a seed or
-    index outside 64 bits, or a negative count.
+    index outside 64 bits or beyond the end of an enumeration, or a negative count.
     """
     check_family(instruction, family)
     if version not in (None, *versions_of(family)):
@@ -113,7 +119,9 @@ def generate(
         raise UsageError(f"{family} has no version {version}; this package makes {known}")
     if not 0 <= seed < 1 << 64 or not 0 <= start <= start + count <= 1 << 64:
         raise UsageError(f"seed {seed} and vectors {start}+{count} must fit 64 bits without sign")
-    if domain(instruction).space.k > MOST_LANES:
+    if family in ENUMERATED:
+        made = enumerated(instruction, family, start, count)
+    elif domain(instruction).space.k > MOST_LANES:
         made = reference_batch(instruction, family, seed, start, count, version)
     else:
         made = native_batch(instruction, family, seed, start, count, "", version)

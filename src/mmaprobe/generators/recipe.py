@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.errors import UsageError, near
+from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.generators.families import FAMILIES, TILE_VERSIONS, VERSIONS, generate, versions_of
 from mmaprobe.generators.tiles import generate_tiles, vector_at
 from mmaprobe.operands.batch import Batch
@@ -33,15 +34,16 @@ class Recipe:
     place: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise UsageError(f"recipe: unknown generator family {self.family!r}{near(self.family, FAMILIES)}")
+        known = (*FAMILIES, *ENUMERATED)
+        if self.family not in known:
+            raise UsageError(f"recipe: unknown generator family {self.family!r}{near(self.family, known)}")
         if self.version == TILE_VERSIONS.get(self.family):
             if self.place is None:
                 named = f"{self.family}.{self.version}"
                 raise UsageError(f"recipe: {named} makes whole tiles; name an output, @ROW,COLUMN")
         elif self.version not in versions_of(self.family):
-            known = " and ".join(f"{self.family}.{version}" for version in versions_of(self.family))
-            raise UsageError(f"recipe: this package makes {known}, not version {self.version}")
+            made = " and ".join(f"{self.family}.{version}" for version in versions_of(self.family))
+            raise UsageError(f"recipe: this package makes {made}, not version {self.version}")
         if not 0 <= self.seed < 1 << 64 or not 0 <= self.index < 1 << 64:
             raise UsageError(f"recipe: seed {self.seed} and index {self.index} must fit 64 bits")
 
@@ -56,7 +58,7 @@ class Recipe:
     ) -> Recipe:  # fmt: skip
         """The recipe of a vector that ``generate`` makes now, or of the output at ``place`` of a tile; of the version
         of the family's vectors where none is named."""
-        return cls(instruction.id, family, version or VERSIONS.get(family, 0), seed, index, place)
+        return cls(instruction.id, family, version or (VERSIONS | ENUMERATED).get(family, 0), seed, index, place)
 
     @classmethod
     def parse(cls, text: str) -> Recipe:

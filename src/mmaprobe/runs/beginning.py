@@ -29,6 +29,7 @@ from mmaprobe.options import (
     or_none,
     with_methods,
 )
+from mmaprobe.runs.planned import PlannedValidation
 from mmaprobe.runs.run_state import Clock, RunListener
 from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
@@ -51,7 +52,8 @@ OF_THE_MOMENT = "clock_"
 class Options:
     """What a run is told, on whatever device; UsageError where none can begin like this.
 
-    ``vectors`` bound what is compared of each instruction, None: each step knows how many; ``budget`` is in minutes.
+    ``vectors`` bound what is compared of each instruction, None: each step knows how many, or a plan (``planned``)
+    says it; ``budget`` is in minutes.
     """
 
     instruction: str = "*"
@@ -64,6 +66,7 @@ class Options:
     least: int = 0
     listener: RunListener | None = None
     clock: Clock = time.monotonic
+    planned: PlannedValidation | None = None
 
     def __post_init__(self) -> None:
         checked("run", {name: value for name, value in vars(self).items() if name in OPTIONS}, OPTIONS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.outside import carried
@@ -22,6 +23,7 @@ from mmaprobe.runs.beginning import Options, begun, best_device
 from mmaprobe.runs.deriving import remember
 from mmaprobe.runs.layouts import recall
 from mmaprobe.runs.plan import plan_of
+from mmaprobe.runs.planned import narrowed
 from mmaprobe.runs.publishing import write_results
 from mmaprobe.runs.report_summary import document_of
 from mmaprobe.runs.result import Report, Result, cpu_codes, spent
@@ -45,7 +47,10 @@ def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Opti
     begin, recorded = options.clock(), any(step.recorded for step in taken)
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     plan = plan_of(opened, options.instruction, options.check, beyond=recorded)
-    settings = {"instruction": options.instruction, "vectors": options.vectors}
+    settings: dict[str, Any] = {"instruction": options.instruction, "vectors": options.vectors}
+    if options.planned is not None:
+        plan = narrowed(plan, options.planned, opened)
+        settings["validation"] = dict(options.planned.form())
     catalog = carried(plan.architecture).encode()
     settings |= ({"plan": "steps"} if recorded else {}) | ({"catalog": digest_of(catalog)} if catalog else {})
     store = begun(opened, options, settings)
@@ -54,7 +59,7 @@ def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Opti
         if catalog:
             store.attach(CATALOG, catalog)
         run = RunState(opened, store, plan, options.instruction, store.header.seed, options.vectors, options.clock,
-                    options.listener, end)  # fmt: skip
+                    options.listener, end, options.planned)  # fmt: skip
         ended, code = _take(run, taken)
         if not ended and whole:
             store.finish()

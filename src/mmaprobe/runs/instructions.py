@@ -23,6 +23,7 @@ from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.probing import probe
+from mmaprobe.runs.planned import PlannedValidation
 from mmaprobe.runs.result import Result
 from mmaprobe.runs.run_state import ENDS_THE_RUN, RunState, Work, blamed
 from mmaprobe.runs.steps import LONGEST, RunStep
@@ -71,8 +72,12 @@ EACH_IN_TURN = (
 
 
 def _shares(run: RunState) -> Iterator[tuple[Instruction, int]]:
-    """Every control state, with its share of its instruction's vectors: never below the run's minimum."""
+    """Every control state, with its share of its instruction's vectors: never below the run's minimum; by a plan each
+    has all of them."""
     for group in run.plan.groups:
+        if run.planned is not None:
+            yield from ((state, run.planned.vectors) for state in group)
+            continue
         share = max((VECTORS if run.most is None else run.most) // len(group), run.minimum)
         yield from ((state, share) for state in group)
 
@@ -167,11 +172,20 @@ class _Behind:
         run, made = self._room, result.instruction
         model, seed = DatapathDevice(made, reference), run.seed + 1
         try:
+            if run.planned is not None:
+                return self._as_planned(result, model, run.planned)
             summary = validate(self._device, model, made, vectors, seed, progress=run.compared, stop=self._stop)
         except Exception as error:
             return result if self.stopping else _failed(run, result, error)
         run.cut = run.cut or summary.stopped
         return replace(result, summary=summary)
+
+    def _as_planned(self, result: Result, model: Device, planned: PlannedValidation) -> Result:
+        """The same by a plan; at the run's own seed, as a campaign of the plan."""
+        run = self._room
+        found = planned.compare(self._device, model, result.instruction, run.seed, run.compared, self._stop)
+        run.cut = run.cut or (found.summary is not None and found.summary.stopped)
+        return replace(result, summary=found.summary, error=found.error, error_code=found.code)
 
     def _stop(self) -> bool:
         return self.stopping or self._room.spent()

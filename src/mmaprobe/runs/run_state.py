@@ -19,6 +19,7 @@ from mmaprobe.evidence.store import Part, Store
 from mmaprobe.evidence.unexpected_ends import unforeseen
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE
 from mmaprobe.runs.plan import Plan, kind, place
+from mmaprobe.runs.planned import PlannedValidation
 from mmaprobe.runs.result import Result, to_part
 from mmaprobe.survey import survey
 
@@ -47,8 +48,9 @@ class RunState:
     """``wanted``: the ids of all instructions of the run.  ``parts`` and ``results`` (of each step, JSON) are what is
     known; ``unsaved`` parts are not on disk yet; ``found`` is what this run found of instructions taken one by one.
 
-    ``most`` bounds the vectors of any one instruction's validation; ``end`` is when the budget is spent, ``deadline``
-    when the slice under way ends; ``cut``: the end of the budget left something undone.  ``notes`` are for the report.
+    ``most`` bounds the vectors of any one instruction's validation, or ``planned`` says all of it; ``end`` is when the
+    budget is spent, ``deadline`` when the slice under way ends; ``cut``: the end of the budget left something undone.
+    ``notes`` are for the report.
     """
 
     device: Device
@@ -60,6 +62,7 @@ class RunState:
     clock: Clock
     listener: RunListener | None
     end: float | None = None
+    planned: PlannedValidation | None = None
     open_steps: frozenset[str] = frozenset()
     deadline: float = 0.0
     parts: dict[str, Part] = field(default_factory=dict)
@@ -85,6 +88,8 @@ class RunState:
     @property
     def minimum(self) -> int:
         """Vectors that must be compared of each instruction."""
+        if self.planned is not None:
+            return self.planned.least
         return LEAST_PER_MODE if self.most is None else min(LEAST_PER_MODE, self.most)
 
     def late(self) -> bool:

@@ -13,6 +13,7 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.cell_counts import coverage_of
 from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
+from mmaprobe.runs.planned import PlannedValidation, rounds
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.fused import LEAST, UnsteadyLaunchError, fused, instead, runs_campaigns
@@ -35,6 +36,8 @@ EXAMPLES = 4
 ORDINARY, GIVE_UP = "ordinary", 3
 """A validation's word on why no fused kernel compares the instruction; after so many of them none is asked, unless one
 went well."""
+WITNESSED = "witnessed"
+"""A validation's word on how many witnesses of a plan were compared."""
 ALIKE = ("same", "equivalent")
 """Outcomes of a comparison with the shipped file in which no vector tells the two apart."""
 
@@ -44,8 +47,11 @@ def validate_all(run: RunState) -> Work:
     other sizes and modifiers to the least.
 
     On a GPU the distinct and main ones that have no fused kernel come after all that, by weights that rise, so
-    that none of them takes the time of the others.
+    that none of them takes the time of the others.  A plan (``planned``) takes the place of these weights.
     """
+    if run.planned is not None:
+        yield from _as_planned(run, run.planned)
+        return
     plan, waits = run.sound(), False
     others = tuple(made for made in plan.asked if made not in set(plan.bases))
     for weight, those, at_once in (
@@ -59,6 +65,23 @@ def validate_all(run: RunState) -> Work:
                 yield from validate_up_to(run, made, weight, "validation")
     if waits:
         yield None
+
+
+def _as_planned(run: RunState, planned: PlannedValidation) -> Work:
+    """Every instruction of a plan: its witnesses, then rounds of ever more vectors of its generators."""
+    for made in run.plan.states:
+        if not run.left_out(made) and WITNESSED not in run.part(made).validation:
+            with run.asking(made):
+                reference = _reference(run, made, EACH)
+                found = planned.witnesses(run.device, reference, made) if reference is not None else None
+                if found:
+                    _count(run, made, found, planned.vectors)
+                run.merge(made, {WITNESSED: found.vectors if found else 0})
+            yield f"{made.id}: witnesses"
+    for weight in rounds(planned.vectors):
+        for made in run.plan.states:
+            witnessed = int(run.part(made).validation.get(WITNESSED, 0))
+            yield from validate_up_to(run, made, weight + witnessed, "validation")
 
 
 def validate_up_to(run: RunState, made: Instruction, weight: int, step: str) -> Work:
@@ -77,6 +100,7 @@ def validate_up_to(run: RunState, made: Instruction, weight: int, step: str) -> 
             summary = validate(
                 run.device, reference, made, count, seed, progress=run.compared, stop=run.late,
                 said=lambda why: run.merge(made, {ORDINARY: why}), campaign=campaigns(run, made),
+                generators=run.planned.fitting(made) if run.planned is not None else None,
             )  # fmt: skip
             _count(run, made, summary, weight)
         if summary is not None and summary.interrupted and not summary.stopped:

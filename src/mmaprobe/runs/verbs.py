@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.devices.base import Device
+from mmaprobe.errors import UsageError
 from mmaprobe.options import checked
 from mmaprobe.runs.asking import ask_questions, probe_primitives
 from mmaprobe.runs.beginning import OPTIONS, Options, goes_by_steps
@@ -102,9 +103,11 @@ def bring_up(
 def run_as_typed(device: Device, steps: str | None, options: Options) -> Report:
     """What the command does: the steps whose names are typed (``all`` of them), else those that the device takes."""
     if steps is None and not goes_by_steps(device):
-        vectors = VECTORS if options.vectors is None else options.vectors
+        vectors = VECTORS if options.vectors is None and options.planned is None else options.vectors
         return conduct(device, EACH_IN_TURN, replace(options, vectors=vectors))
     taken = typed_steps(steps)
+    if options.planned is not None and all(step.work is not validate_all for step in taken):
+        raise UsageError("--plan says how the step validation compares, and --steps leaves that out")
     return conduct(device, taken, options, whole=taken == STEPS)
 
 

@@ -22,9 +22,10 @@ from mmaprobe.errors import DeviceError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators import MIX, Recipe, families_for, generate, generate_tiles, plan
+from mmaprobe.generators.enumerations import enumeration
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.operands.batch import Batch, Bits, join
-from mmaprobe.options import FLAG, FUNCTION, Rule, checked, one_of, or_none, whole
+from mmaprobe.options import FLAG, FUNCTION, TEXT, Rule, checked, one_of, or_none, whole
 from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, tiles_first, varied
 from mmaprobe.validation.coverage.sample import SAMPLE, ComparedRun, cells_of, sampled
 from mmaprobe.validation.elsewhere import here
@@ -58,7 +59,7 @@ MOST_THREADS = 1024
 OPTIONS: dict[str, Rule] = {
     "nan": one_of("bits", "any"), "threads": whole(1, MOST_THREADS), "progress": or_none(FUNCTION),
     "stop": or_none(FUNCTION), "said": or_none(FUNCTION), "campaign": FLAG, "first": whole(0, MOST),
-    "examined": FLAG, "covered": FLAG,
+    "examined": FLAG, "covered": FLAG, "enumerated": TEXT,
 }  # fmt: skip
 """Options of ``validate`` that go by name alone."""
 
@@ -89,6 +90,7 @@ class _Job(Pair):
     seed: int = 0
     said: Callable[[str], None] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+    enumerated: str = ""
     recorded: Batch | None = None
     native: Pipeline | None = None
     fused: FusedComparison | None = None
@@ -138,6 +140,7 @@ def validate(
     first: int = 0,
     examined: bool = True,
     covered: bool = True,
+    enumerated: str = "",
 ) -> Summary:
     """Run ``vectors`` vectors of the named generator families through both devices and compare bits.
 
@@ -148,6 +151,8 @@ def validate(
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
     the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
     ``covered``: a sample is counted by cell (``validation.coverage``).
+    ``enumerated``: the vectors are those of this enumeration (``generators.enumerations``) from ``first`` on, each one
+    alone, in place of families.
 
     A fused ``campaign`` that fails is no failure of the instruction's: what it has not compared is compared the
     ordinary way, ``said`` is told why at once, and ``Summary.notes`` keep it.
@@ -165,10 +170,11 @@ def validate(
         first=first,
         examined=examined,
         covered=covered,
+        enumerated=enumerated,
     )
     recorded = _recording(dut, ref, instruction)
-    job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, recorded=recorded)
-    if job.recorded is None:
+    job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, enumerated=enumerated, recorded=recorded)
+    if job.recorded is None and not enumerated:
         job.native = pipeline(dut, ref, instruction)
         if campaign and nan == "bits" and vectors >= LEAST:
             job.fused = fused(dut, ref, instruction, job.fall_back)
@@ -214,6 +220,8 @@ def _recording(dut: Device, ref: Device, instruction: Instruction) -> Batch | No
 
 def _chunks(job: _Job, vectors: int, generators: Sequence[str] | None, first: int) -> Iterator[Chunk]:
     instruction = job.instruction
+    if job.enumerated:
+        return _enumerated(job, vectors, first)
     if job.recorded is not None:
         count = min(vectors, max(job.recorded.size - first, 0))
         return alone(instruction, RECORDED, first, count, small_batches(count, 1), job.seed)
@@ -235,6 +243,8 @@ def _shares(
 def _coverage(job: _Job, vectors: int, generators: Sequence[str] | None, first: int) -> CellCounts:
     """A sample of what was compared, counted by cell."""
     made = job.instruction
+    if job.enumerated:  # what is counted through says itself what it reaches
+        return NO_CELLS
     if job.recorded is not None:
         count = job.counts.get(RECORDED, FamilyCount()).vectors
         found = job.recorded.slice(first, first + min(count, SAMPLE)) if count else None
@@ -252,6 +262,16 @@ def _compared(job: _Job, family: str, start: int, count: int) -> Iterator[Compar
         yield replace(run, count=min(run.count, done), tiles=min(run.tiles, done // (made.m * made.n)))
         start, done = run.start + (run.tiles * max(made.m, made.n) or run.count), max(done - run.count, 0)
     yield ComparedRun(family, start, done, done // (made.m * made.n)) if launched else ComparedRun(family, start, 0)
+
+
+def _enumerated(job: _Job, vectors: int, first: int) -> Iterator[Chunk]:
+    """UsageError where there are fewer, or a recording holds other vectors."""
+    if job.recorded is not None:
+        raise UsageError(f"{job.instruction.id}: a recording is compared on what it holds, not on all {job.enumerated}")
+    size = enumeration(job.instruction, job.enumerated).size
+    if first + vectors > size:
+        raise UsageError(f"{job.instruction.id}: {job.enumerated} has {size:,} vectors, not {first + vectors:,}")
+    return alone(job.instruction, job.enumerated, first, vectors, small_batches(vectors, 1), job.seed)
 
 
 def _family(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
@@ -459,5 +479,6 @@ def _examined(job: _Job) -> tuple[Mismatch, ...]:
 def _beside(job: _Job, examples: Sequence[Example]) -> Batch:
     """Vectors on which an explanation must hold, too: other mismatches, and the first of each family, on which most
     devices agree."""
-    first = [generate(job.instruction, family, job.seed, 0, EACH_FAMILY) for family in sorted(job.counts)]
+    families = families_for(job.instruction) if job.enumerated else sorted(job.counts)
+    first = [generate(job.instruction, family, job.seed, 0, EACH_FAMILY) for family in families]
     return join([*(example.vector for example in examples), *first])

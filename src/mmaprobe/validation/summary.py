@@ -10,6 +10,7 @@ from typing import Any
 from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts, cell_counts_from_json, summed
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
+from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
 
 MOST_PLACES = 64
@@ -155,7 +156,8 @@ def _family(name: str, count: FamilyCount) -> dict[str, Any]:
     Results of a tile depend on each other, so that ``tiles`` says how many there were where they have a rule, and so a
     version, of their own, and how many of the vectors are their outputs.
     """
-    version = {"version": VERSIONS[name]} if name in VERSIONS else {}
+    known = VERSIONS | ENUMERATED
+    version = {"version": known[name]} if name in known else {}
     tiles = {"version": TILE_VERSIONS.get(name), "count": count.tiles, "vectors": count.outputs}
     counts = {"vectors": count.vectors, "mismatches": count.mismatches}
     return {**counts, **version, **({"tiles": tiles} if count.tiles else {})}
