@@ -182,7 +182,8 @@ def test_every_plan_of_ours_is_green_on_an_integers_device(name: str) -> None:
     device = open_device(X86)
     work = work_of(plan_from_text(few, name, name), device, device, 1)
     campaign = put_together([("here", run_shard(work, Shard()))])
-    assert (campaign.exit_code, campaign.compared, campaign.left) == (0, 8, 0)
+    compared = 7 if name == "exhaustive" else 8  # pairs of 16 bits cannot be counted through
+    assert (campaign.exit_code, campaign.compared, campaign.left) == (0, compared, 0)
     assert campaign.vectors >= (500 * 8 if "vectors = " in few else 8)
 
 
