@@ -15,7 +15,7 @@ from mmaprobe.campaigns.shard import PlanWork, ShardResult, run_shard, work_of
 from mmaprobe.campaigns.shard_file import SUFFIX, read_shard, write_shard
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import UsageError
-from mmaprobe.evidence.files import Lock, sweep
+from mmaprobe.evidence.files import Lock, new_folder, sweep
 from mmaprobe.evidence.store import MANIFEST
 from mmaprobe.generators.seeds import fixed, seed_of
 
@@ -28,7 +28,7 @@ EACH_WORKER = 8
 @dataclass(frozen=True)
 class CampaignOptions:
     """How a plan is run: ``budget`` in minutes in place of the plan's; ``shards``: how many, 0: as fits the engine;
-    ``resume``: go on in ``out``."""
+    ``resume``: go on in ``out``; ``catalogs``: the files of ``--catalog``, by paths that every worker can read."""
 
     seed: int | None = None
     out: Path | None = None
@@ -36,6 +36,7 @@ class CampaignOptions:
     shards: int = 0
     resume: bool = False
     engine: EngineOptions = field(default_factory=EngineOptions)
+    catalogs: tuple[str, ...] = ()
     progress: Callable[[int], None] | None = None
     planned: Callable[[int], None] | None = None
 
@@ -114,9 +115,10 @@ def _kept(
         of = before[0].shard.of if before else options.shards or min(len(work.parts), EACH_WORKER * engine.workers)
         there = {result.shard.number for result in before}
         orders = [
-            Order(plan, dut, ref, seed, Shard(number, of), str(folder))
+            Order(plan, dut, ref, seed, Shard(number, of), str(folder), catalogs=options.catalogs)
             for number in range(of) if number not in there
         ]  # fmt: skip
+        new_folder(folder)
         run_orders(orders, engine, lambda path: _told(options, Path(path)), minutes)
         campaign = put_together(read_shards([folder]))
         write_campaign(campaign, out)

@@ -15,7 +15,7 @@ import typer
 # in the order in which --help lists them
 from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
 from mmaprobe.cli import instructions, this_machine  # isort: skip
-from mmaprobe.cli.terminal import app, typed
+from mmaprobe.cli.terminal import app, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     SIGTERM and SIGHUP end it as Ctrl-C does.  An error that nobody foresaw is 70, with its traceback in a file.
     """
+    ends.clear()
     with interrupting():
         try:
             code = _run(arguments)
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
                 return _cannot_print(error)
             return _fail(str(unforeseen(error)), InternalError.exit_code)
-    return _fail("interrupted", INTERRUPTED) if code == INTERRUPTED else code
+    return _fail("; ".join(["interrupted", *ends]), INTERRUPTED) if code == INTERRUPTED else code
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -16,6 +16,9 @@ CatalogOption = Annotated[
 ]
 C = TypeVar("C", bound=Callable[..., Any])
 
+named: list[Path] = []
+"""The files of ``--catalog`` of the command under way, for whatever it begins in another process."""
+
 
 class Commands(typer.Typer):
     """A group of commands that add what ``--catalog`` names to the catalog before they begin."""
@@ -36,6 +39,7 @@ def _with_catalog(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def command(*args: Any, catalog: list[Path] | None, **given: Any) -> Any:
+        named[:] = [path.resolve() for path in catalog or ()]
         if catalog:
             from mmaprobe.parameters.lookup import add_catalog
 

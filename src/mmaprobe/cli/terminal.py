@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -65,6 +66,8 @@ VectorsOption = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to 
 
 typed: list[str] = []
 """The words of the command under way."""
+ends: list[str] = []
+"""What is said where it is interrupted, besides that it is."""
 
 
 def out() -> Console:
@@ -88,6 +91,19 @@ def drawn(seed: int | None) -> int:
     again = shlex.join(["mmaprobe", *typed[:1], "--seed", str(seed), *typed[1:]])
     print(printable(f"seed {seed}; the same vectors again: {again}"), file=sys.stderr)
     return seed
+
+
+@contextmanager
+def going_on(folder: Path | None, seed: int | None) -> Iterator[None]:
+    """Ctrl-C inside comes with the one command that goes on in the folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if folder is not None:
+            seeded = [] if seed is None or "--seed" in typed else ["--seed", str(seed)]
+            again = [*typed, *["--resume"] * ("--resume" not in typed), *seeded]
+            ends[:] = [f"the shards that are there stay; this goes on: {shlex.join(['mmaprobe', *again])}"]
+        raise
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ import typer
 
 import mmaprobe
 from mmaprobe.cli import argument_checks
+from mmaprobe.cli.catalog_option import named
 from mmaprobe.cli.terminal import (
     DrawnSeedOption,
     JsonOption,
@@ -18,6 +19,7 @@ from mmaprobe.cli.terminal import (
     app,
     drawn,
     emit,
+    going_on,
     out,
     path,
     refuse,
@@ -91,7 +93,7 @@ def validate(
         chosen = _plan(plan, instruction)
         options = CampaignOptions(
             seed if resume or shard else drawn(seed), out_folder, budget, shards, resume,
-            EngineOptions(engine, workers, scheduler, partition),
+            EngineOptions(engine, workers, scheduler, partition), tuple(map(str, named)),
         )  # fmt: skip
         return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, Told(junit, markdown, as_json))
     refuse(context, OF_A_PLAN, "goes with --plan")
@@ -131,7 +133,8 @@ def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options
         options = replace(options, progress=bar, planned=bar.of)
         if shard:
             return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, told.as_json)
-        campaign = validate_plan(dut, ref, plan, options)
+        with going_on(options.out, options.seed):
+            campaign = validate_plan(dut, ref, plan, options)
     return _say(campaign, str(options.out or ""), told)
 
 

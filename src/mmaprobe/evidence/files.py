@@ -117,6 +117,14 @@ def sweep(*folders: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def new_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where it is not there; CannotWriteError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWriteError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
 class Lock:
     """That this process alone writes into a folder; held until ``release``, or until the process ends in any way."""
 
