@@ -5,7 +5,7 @@ One core, processor time, all in one run.  For each form:
 - the engine's own rate: its kernel on operands that lie in its layout (``mmaprobe bench``);
 - the default mix, at the weights of ``families.MIX``: ``validate`` between two models, so generated, evaluated on both
   sides and compared by the pipeline that campaigns use, in million vectors a second and as a share of the engine's
-  rate;
+  rate (without the sample that is sorted into cells: what that costs a campaign says ``bench_bookkeeping.py``);
 - the same of every family alone, with its weight in the mix, and the nanoseconds that one of its vectors takes to
   generate, to evaluate on both sides, and for the rest: comparing, and what goes on around it.
 
@@ -100,7 +100,7 @@ class Form:
         """Nanoseconds of processor time that a vector of a validation takes."""
 
         def work() -> None:
-            summary = validate(dut, self.model, self.made, count, 1, generators, threads=1)
+            summary = validate(dut, self.model, self.made, count, 1, generators, threads=1, covered=False)
             assert summary.vectors == count
             assert not summary.mismatches
 
