@@ -288,7 +288,8 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
     has one shard at a time for each."""
     distributed = _needed("distributed", "dask")
     try:
-        client = distributed.Client(options.scheduler or None, **_begun(options))
+        with _deaf():
+            client = distributed.Client(options.scheduler or None, **_begun(options))
     except OSError as error:
         raise NotHereError(f"no dask scheduler answers at {options.scheduler}: {error}") from None
     except ValueError as error:
@@ -311,6 +312,19 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
                     raise WorkerDiedError("its dask worker died") from None
 
         yield Engine(run, max(len(gpus or workers), 1) + 1, under_way.cancel)  # one waits, so that none is idle
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are begun inside do not hear Ctrl-C, which a terminal says to all: who began them ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _begun(options: EngineOptions) -> Mapping[str, object]:
