@@ -114,8 +114,9 @@ def _know(catalog: str) -> None:
 
 @lru_cache(maxsize=1)
 def _work(plan: ValidationPlan, dut: str, ref: str, seed: int) -> PlanWork:
-    """The devices of a worker are opened once."""
-    return work_of(plan, open_device(dut), open_device(ref), seed)
+    """The devices of a worker are opened once; without a reference it is the model of the device's architecture."""
+    device = open_device(dut)
+    return work_of(plan, device, open_device(ref or f"model:{device.info().get('architecture', '')}"), seed)
 
 
 @dataclass(frozen=True)
