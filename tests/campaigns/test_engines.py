@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_no_job_of_slurm(slow: tuple[str, Path], tmp_path: Path, m
         assert seconds < SOON
         left = "left"
         while left and seconds < SOON:
-            left = subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+            left = subprocess.run(["squeue", "-h", "-t", "PD,R"], capture_output=True, text=True, check=True).stdout
             time.sleep(0.5)
             seconds += 0.5
         assert not left

@@ -266,7 +266,7 @@ def test_each_worker_has_a_gpu_of_its_own(three: None) -> None:
     def node(name: str) -> Any:
         return SimpleNamespace(gateway=SimpleNamespace(id=name), workerinput={})
 
-    each = workers.GpuEach(workers.gpu_names("cuda:?pack=p&timeout=5"))
+    each = workers.GpuEach(listing.gpu_names("cuda:?pack=p&timeout=5"))
     nodes = [node(f"gw{number}") for number in range(4)]
     for one in nodes[:3]:
         each.pytest_configure_node(one)

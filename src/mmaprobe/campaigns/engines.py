@@ -114,8 +114,9 @@ def _know(catalog: str) -> None:
 
 @lru_cache(maxsize=1)
 def _work(plan: ValidationPlan, dut: str, ref: str, seed: int) -> PlanWork:
-    """The devices of a worker are opened once."""
-    return work_of(plan, open_device(dut), open_device(ref), seed)
+    """The devices of a worker are opened once; without a reference it is the model of the device's architecture."""
+    device = open_device(dut)
+    return work_of(plan, device, open_device(ref or f"model:{device.info().get('architecture', '')}"), seed)
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,8 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
     has one shard at a time for each."""
     distributed = _needed("distributed", "dask")
     try:
-        client = distributed.Client(options.scheduler or None, **_begun(options))
+        with _deaf():
+            client = distributed.Client(options.scheduler or None, **_begun(options))
     except OSError as error:
         raise NotHereError(f"no dask scheduler answers at {options.scheduler}: {error}") from None
     except ValueError as error:
@@ -311,6 +313,19 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
                     raise WorkerDiedError("its dask worker died") from None
 
         yield Engine(run, max(len(gpus or workers), 1) + 1, under_way.cancel)  # one waits, so that none is idle
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are begun inside do not hear Ctrl-C, which a terminal says to all: who began them ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _begun(options: EngineOptions) -> Mapping[str, object]:

@@ -37,7 +37,7 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         not_here=campaign.absent,
         evidence=evidence,
         seconds=campaign.seconds,
-        ended="; ".join(_ends(campaign)),
+        ended="; ".join(ends_early(campaign)),
         failure=INCONCLUSIVE if campaign.few else 0,
         unreached=len(campaign.below),
     )
@@ -108,7 +108,7 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
     yield from _exhausted(campaign)
     if campaign.canaries:
         yield f"a difference was planted in {campaign.canaries} comparisons and reported in each"
-    yield from _ends(campaign)
+    yield from ends_early(campaign)
     if campaign.below and campaign.exhausts:
         yield f"not counted through to the end, as the plan demands: {_some(campaign.below)}"
     elif campaign.below:
@@ -136,7 +136,7 @@ def _exhausted(campaign: Campaign) -> Iterator[str]:
     yield from (f"not counted through: {words} ({_some(names, ALIKE)})" for words, names in leaves.items())
 
 
-def _ends(campaign: Campaign) -> Iterator[str]:
+def ends_early(campaign: Campaign) -> Iterator[str]:
     """That the budget ended it, and that it is fewer instructions than the plan wants."""
     if campaign.ended:
         yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"

@@ -52,6 +52,11 @@ class CampaignOptions:
             raise UsageError("shards, and workers or an engine to run them, need a folder: --out FOLDER")
 
 
+def minutes_of(plan: ValidationPlan, options: CampaignOptions) -> float:
+    """How long it may take: the plan's minutes, or those of the budget."""
+    return plan.minutes if options.budget is None else options.budget
+
+
 def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: CampaignOptions) -> Campaign:
     """Compare a device with a reference as a plan says: in this process, or with shards by an engine.
 
@@ -60,7 +65,7 @@ def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: Campa
     """
     chosen = read_plan(plan) if isinstance(plan, str) else plan
     seed = seed_of(options.seed)
-    minutes = chosen.minutes if options.budget is None else options.budget
+    minutes = minutes_of(chosen, options)
     if options.out is None:
         work = _work(chosen, dut, ref, seed)
         _tell(work, options)
@@ -72,7 +77,7 @@ def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, optio
     """Run one shard; its file goes into ``out``.  UsageError without a seed: all shards need the same."""
     if fixed(options.seed) is None:
         raise UsageError("a shard needs a seed, the same for all of them: --seed N")
-    minutes = plan.minutes if options.budget is None else options.budget
+    minutes = minutes_of(plan, options)
     work = _work(plan, dut, ref, seed_of(options.seed))
     result = run_shard(work, shard, minutes=minutes, progress=options.progress)
     if options.out is not None:
@@ -105,7 +110,7 @@ def _kept(
     """The campaign whose shards and evidence are kept in a folder, begun there or gone on with."""
     folder, engine = out / SHARDS, options.engine
     with Lock(out):
-        before = _before(out, options.resume)
+        before = shards_before(out, options.resume)
         if before and options.seed is None:
             seed = before[0].seed
         work = _work(plan, dut, ref, seed)
@@ -125,7 +130,7 @@ def _kept(
     return campaign
 
 
-def _before(out: Path, resume: bool) -> list[ShardResult]:
+def shards_before(out: Path, resume: bool) -> list[ShardResult]:
     """The shards that are in a folder already; UsageError where there are any, or evidence, and nobody goes on."""
     folder = out / SHARDS
     found = [read_shard(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]

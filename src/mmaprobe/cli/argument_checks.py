@@ -154,8 +154,11 @@ def validate(
     nan: str,
     plan: str,
     save: Path | None,
+    baseline: Path | None = None,
+    accept_change: list[str] | None = None,
     **_: Any,
 ) -> None:
+    from mmaprobe.baselines.gate import read_baseline
     from mmaprobe.campaigns.plan import read_plan
     from mmaprobe.validation.mismatch_file import check_target
     from mmaprobe.validation.stream import check_generators, check_options
@@ -163,6 +166,7 @@ def validate(
     check_options(vectors, nan=nan)
     if save is not None:
         check_target(save)
+    read_baseline(baseline, accept_change or ())
     if plan:
         read_plan(plan)
     for device in filter(None, (dut, ref)):

@@ -11,6 +11,8 @@ import typer
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.summary import print_summary
 from mmaprobe.cli.terminal import (
+    AcceptOption,
+    BaselineOption,
     DeviceOption,
     DrawnSeedOption,
     GlobOption,
@@ -20,14 +22,13 @@ from mmaprobe.cli.terminal import (
     app,
     drawn,
     emit,
-    out,
     packed,
     path,
+    print_verdict,
     refuse,
 )
 
 if TYPE_CHECKING:
-    from mmaprobe.baselines.gate import GateVerdict
     from mmaprobe.campaigns.planned_run import PlannedRun
     from mmaprobe.runs import Report
 
@@ -53,13 +54,8 @@ def run(
         str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
     ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")] = None,
-    baseline: Annotated[
-        Path | None, typer.Option("--baseline", parser=path, help="Exit 1 also where this run found something else.")
-    ] = None,
-    accept_change: Annotated[
-        list[str] | None,
-        typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
-    ] = None,
+    baseline: BaselineOption = None,
+    accept_change: AcceptOption = None,
     plan: Annotated[
         str, typer.Option(help="Validate as a plan says (see: mmaprobe plans), or FILE.toml; --instruction narrows it.")
     ] = "",
@@ -100,7 +96,7 @@ def run(
         emit(document_of(report) | ({"baseline": verdict.to_json(), "exit_code": code} if verdict else {}))
     else:
         _print_report(report)
-        _print_verdict(verdict)
+        print_verdict(verdict)
     return code
 
 
@@ -120,10 +116,3 @@ def _print_report(report: Report) -> None:
 
     again = f"ended early: {report.ended}; the same command with --resume --out {report.out} goes on"
     print_summary(summary_of(report), report.answers, report.out, [*report.notes, *[again] * bool(report.ended)])
-
-
-def _print_verdict(verdict: GateVerdict | None) -> None:
-    from mmaprobe.baselines.wording import verdict_lines
-
-    if verdict is not None:
-        out().print("\n".join(verdict_lines(verdict)), markup=False, soft_wrap=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -18,6 +18,9 @@ from mmaprobe.cli.catalog_option import Commands
 from mmaprobe.errors import UsageError, printable
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.vendors import gpus, vendor_called
+
+if TYPE_CHECKING:
+    from mmaprobe.baselines.gate import GateVerdict
 
 app = Commands(
     no_args_is_help=True,
@@ -53,6 +56,13 @@ MarkdownOption = Annotated[Path | None, typer.Option("--markdown", parser=path, 
 PackOption = Annotated[
     Path | None,
     typer.Option("--pack", parser=path, help=f"Kernels from this pack, for {gpus('N', ' or ')}; no compiler needed."),
+]
+BaselineOption = Annotated[
+    Path | None, typer.Option("--baseline", parser=path, help="Exit 1 also where this run found something else.")
+]
+AcceptOption = Annotated[
+    list[str] | None,
+    typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
 ]
 GlobOption = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
 SeedOption = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
@@ -104,6 +114,14 @@ def going_on(folder: Path | None, seed: int | None) -> Iterator[None]:
             again = [*typed, *["--resume"] * ("--resume" not in typed), *seeded]
             ends[:] = [f"the shards that are there stay; this goes on: {shlex.join(['mmaprobe', *again])}"]
         raise
+
+
+def print_verdict(verdict: GateVerdict | None) -> None:
+    """What a run came to beside its baseline, where it has one."""
+    from mmaprobe.baselines.wording import verdict_lines
+
+    if verdict is not None:
+        out().print("\n".join(verdict_lines(verdict)), markup=False, soft_wrap=True)
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,8 @@ import mmaprobe
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.catalog_option import named
 from mmaprobe.cli.terminal import (
+    AcceptOption,
+    BaselineOption,
     DrawnSeedOption,
     JsonOption,
     MarkdownOption,
@@ -22,40 +25,43 @@ from mmaprobe.cli.terminal import (
     going_on,
     out,
     path,
+    print_verdict,
     refuse,
     show,
 )
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
+    from mmaprobe.baselines.gate import Baseline
     from mmaprobe.campaigns.campaign import Campaign
     from mmaprobe.campaigns.plan import ValidationPlan
     from mmaprobe.campaigns.shard import ShardResult
     from mmaprobe.campaigns.verbs import CampaignOptions
 
 NOT_OF_A_SHARD = (
-    "resume", "engine", "workers", "shards", "scheduler", "partition", "junit", "markdown",
+    "resume", "engine", "workers", "shards", "scheduler", "partition", "junit", "markdown", "baseline", "accept_change",
 )  # fmt: skip
-"""Options of a whole plan, which a single shard does not take."""
-OF_A_PLAN = ("shard", "out_folder", "budget", *NOT_OF_A_SHARD)
+"""Options of a whole plan on one device, which neither a single shard nor all GPUs take."""
+OF_A_PLAN = ("shard", "out_folder", "budget", "all_gpus", *NOT_OF_A_SHARD)
 """Options that go with ``--plan`` alone."""
 JunitOption = Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")]
 
 
 @dataclass(frozen=True)
 class Told:
-    """Where a campaign's summary goes, besides the terminal or instead of it."""
+    """Where a campaign's summary goes, besides the terminal or instead of it; ``gate``: what it is held against."""
 
     junit: Path | None
     markdown: Path | None
     as_json: bool
+    gate: Baseline | None = None
 
 
 @app.command()
 @argument_checks.arguments_first(argument_checks.validate)
 def validate(
     context: typer.Context,
-    dut: Annotated[str, typer.Argument(help="Device under test.")],
+    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus a maker's, such as cuda.")] = "",
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
     instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob in place of the plan's.")] = "",
     vectors: VectorsOption = 1_000_000,
@@ -74,6 +80,11 @@ def validate(
     workers: Annotated[int, typer.Option(help="Shards at a time.", min=1)] = 1,
     scheduler: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
     partition: Annotated[str, typer.Option(help="Partition of Slurm.")] = "",
+    all_gpus: Annotated[
+        bool, typer.Option("--all-gpus", help="The plan on every GPU that is here, a line each.")
+    ] = False,
+    baseline: BaselineOption = None,
+    accept_change: AcceptOption = None,
     junit: JunitOption = None,
     save: Annotated[Path | None, typer.Option(parser=path, help="Save mismatches to this file, for replay.")] = None,
     markdown: MarkdownOption = None,
@@ -89,13 +100,18 @@ def validate(
 
         refuse(context, ("vectors", "generator", "nan", "save"), "goes without --plan, which says it")
         if shard:
-            refuse(context, NOT_OF_A_SHARD, "goes without --shard, which is one of them alone")
+            refuse(context, (*NOT_OF_A_SHARD, "all_gpus"), "goes without --shard, which is one of them alone")
+        if all_gpus:
+            refuse(context, NOT_OF_A_SHARD, "goes without --all-gpus, which runs the whole plan on each")
         chosen = _plan(plan, instruction)
         options = CampaignOptions(
             seed if resume or shard else drawn(seed), out_folder, budget, shards, resume,
             EngineOptions(engine, workers, scheduler, partition), tuple(map(str, named)),
         )  # fmt: skip
-        return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, Told(junit, markdown, as_json))
+        if all_gpus:
+            return _validate_all_gpus(dut, ref or chosen.reference, chosen, options, as_json)
+        told = Told(junit, markdown, as_json, _gate(baseline, dut, accept_change or (), out_folder))
+        return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, told)
     refuse(context, OF_A_PLAN, "goes with --plan")
     if not (ref and instruction):
         raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
@@ -119,12 +135,44 @@ def _plan(name: str, instruction: str) -> ValidationPlan:
     return replace(chosen, instructions=(instruction,), least_instructions=1) if instruction else chosen
 
 
+def _gate(baseline: Path | None, dut: str, accept: Sequence[str], out: Path | None) -> Baseline | None:
+    """The baseline that a campaign of a device is held against; UsageError without a folder for its own evidence."""
+    from mmaprobe.baselines.gate import gate_for, read_baseline
+    from mmaprobe.devices.base import open_device
+
+    if baseline is None:
+        read_baseline(None, accept)
+        return None
+    if out is None:
+        raise UsageError("--baseline holds evidence against evidence, and this is kept nowhere: --out FOLDER")
+    return gate_for(baseline, open_device(dut), accept, out)
+
+
+def _validate_all_gpus(which: str, ref: str, plan: ValidationPlan, options: CampaignOptions, as_json: bool) -> int:
+    """Run a plan on every GPU, and say a line of each."""
+    from mmaprobe.campaigns.all_gpus import exit_code_of, validate_all_gpus, visible_gpus
+    from mmaprobe.campaigns.summary_rows import campaign_json
+
+    found = validate_all_gpus(visible_gpus(which), ref, plan, options)
+    code = exit_code_of(found)
+    if as_json:
+        rows = [{"device": each.name, "line": each.line, "exit_code": each.exit_code,
+                 "campaign": campaign_json(each.campaign) if each.campaign else None} for each in found]  # fmt: skip
+        emit({"plan": plan.name, "gpus": rows, "exit_code": code})
+    else:
+        for each in found:
+            out().print(each.line, markup=False, soft_wrap=True)
+    return code
+
+
 def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, told: Told) -> int:
     """Run a plan, or one shard of it, and say what was found."""
     from mmaprobe.campaigns.parts import shard_named
     from mmaprobe.campaigns.verbs import validate_plan, validate_shard
     from mmaprobe.report import progress
 
+    if not dut:
+        raise UsageError("name a device under test, or all GPUs that are here: --all-gpus")
     if not ref:
         raise UsageError(
             f"plan {plan.name} names no reference; name one: mmaprobe validate {dut} REF --plan {plan.name}"
@@ -161,22 +209,29 @@ def plans(as_json: JsonOption = False) -> int:
 
 
 def _say(campaign: Campaign, evidence: str, told: Told) -> int:
+    from mmaprobe.baselines.gate import held_against
     from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, excluded_of, summary_of_campaign
+    from mmaprobe.exit_codes import worst
     from mmaprobe.report import junit as report_junit
     from mmaprobe.report import markdown as report_markdown
     from mmaprobe.report.tables.campaign import print_campaign
 
     summary = summary_of_campaign(campaign, evidence)
+    verdict = held_against(told.gate, Path(evidence)) if told.gate is not None else None
+    code = campaign.exit_code if verdict is None else worst({campaign.exit_code, verdict.exit_code})
+    failure = None if verdict is None else verdict.failure
     if told.junit is not None:
-        report_junit.write(summary, told.junit)
+        report_junit.write(summary, told.junit, failure)
     if told.markdown is not None:
         excluded = {row.instruction: excluded_of(row) for row in campaign.rows}
-        report_markdown.write(summary, told.markdown, campaign_lines(campaign), excluded)
+        report_markdown.write(summary, told.markdown, campaign_lines(campaign), excluded, failure=failure or "")
     if told.as_json:
-        emit(campaign_json(campaign, evidence))
+        document = campaign_json(campaign, evidence)
+        emit(document | ({"baseline": verdict.to_json(), "exit_code": code} if verdict is not None else {}))
     else:
         print_campaign(out(), summary, campaign_lines(campaign))
-    return campaign.exit_code
+        print_verdict(verdict)
+    return code
 
 
 def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:

@@ -26,7 +26,7 @@ from mmaprobe.generators.seeds import fixed, seed_of
 from mmaprobe.parameters.lookup import add_catalog
 from mmaprobe.pytest_plugin.expected import Expectations, read_expected
 from mmaprobe.pytest_plugin.suites import device_of, is_model, reference_of, suite_of
-from mmaprobe.pytest_plugin.workers import DEVICE, GpuEach, gpu_names
+from mmaprobe.pytest_plugin.workers import DEVICE, GpuEach
 from mmaprobe.vendors import gpus, vendor_called
 
 DRAWN = pytest.StashKey[bool]()
@@ -80,6 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto`` with a GPU under test: a worker for each GPU that the name stands for."""
+    from mmaprobe.report.tables.listing import gpu_names  # every session of pytest loads the plug-in
+
     return len(gpu_names(str(config.getoption("--device")))) or None
 
 

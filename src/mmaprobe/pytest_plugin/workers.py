@@ -6,25 +6,8 @@ from typing import Any
 
 import pytest
 
-from mmaprobe.vendors import vendor_called
-
 DEVICE = "mmaprobe_device"
 """The word of a worker's input that names its device."""
-
-
-def gpu_names(device: str) -> list[str]:
-    """The GPUs that a device's name stands for: those of its maker that are here for one without a number (``cuda``,
-    ``hip:?pack=FOLDER``), with the options of the name; itself for a numbered one; none for what is no GPU, or not
-    here."""
-    scheme, _, argument = device.partition(":")
-    number, mark, options = argument.partition("?")
-    if vendor_called(scheme) is None:
-        return []
-    if number:
-        return [device]
-    from mmaprobe.report.tables.listing import device_names  # every session of pytest loads the plug-in
-
-    return [f"{name}{mark}{options}" for name in device_names(scheme) if name != scheme]
 
 
 class GpuEach:
@@ -37,6 +20,8 @@ class GpuEach:
     @classmethod
     def begin(cls, config: pytest.Config) -> None:
         """Share out the GPUs that ``--device`` stands for, where it has no number."""
+        from mmaprobe.report.tables.listing import gpu_names  # every session of pytest loads the plug-in
+
         device = str(config.getoption("--device"))
         names = gpu_names(device)
         if names and names != [device]:

@@ -109,7 +109,7 @@ def begun(device: Device, options: Options, settings: Mapping[str, Any]) -> Stor
     It is this process' alone until ``Store.close``.  UsageError where another process writes there, where it was begun
     with another device, driver, toolchain or option, naming both, and where it has no digests.
     """
-    anew = Path("mmaprobe-evidence") / f"{_file_name(device.name)}-{_stamp()}"
+    anew = Path("mmaprobe-evidence") / f"{file_name(device.name)}-{_stamp()}"
     folder = anew if options.out is None else Path(options.out)
     header = Header(
         device=device.name,
@@ -162,7 +162,7 @@ def _difference(before: Any, now: Any) -> str:
     return "; ".join(f"{key} was {before.get(key, 'none')}, is now {now.get(key, 'none')}" for key in keys)
 
 
-def _file_name(device: str) -> str:
+def file_name(device: str) -> str:
     """A device's name with everything that does not belong in a file name as a hyphen."""
     return re.sub(r"[^A-Za-z0-9_+]+", "-", device)
 

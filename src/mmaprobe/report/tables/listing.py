@@ -21,6 +21,7 @@ from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read_parameter_file
+from mmaprobe.vendors import vendor_called
 
 TableRow = Mapping[str, Any]
 
@@ -65,6 +66,19 @@ def device_names(scheme: str) -> list[str]:
     except MmaprobeError:
         return [scheme]
     return list(siblings()) if siblings else [scheme]
+
+
+def gpu_names(device: str) -> list[str]:
+    """The GPUs that a device's name stands for: those of its maker that are here for one without a number (``cuda``,
+    ``hip:?pack=FOLDER``), with the options of the name; itself for a numbered one; none for what is no GPU, or not
+    here."""
+    scheme, _, argument = device.partition(":")
+    number, mark, options = argument.partition("?")
+    if vendor_called(scheme) is None:
+        return []
+    if number:
+        return [device]
+    return [f"{name}{mark}{options}" for name in device_names(scheme) if name != scheme]
 
 
 def _device_row(name: str) -> dict[str, Any]:
