@@ -357,8 +357,8 @@ class AimedTiles {
         const ShortPairs base = twice(x.base), dead = twice(x.dead), density = twice(x.density), zeros = twice(x.zero);
         const ShortPairs low = ShortPairs{} + int16_t(f.low), top = ShortPairs{} + int16_t(f.top);
         const ShortPairs normal = ShortPairs{} + int16_t(f.normal);
-        const HalfPairs turned = HalfPairs(Word(to_ints(x.alternate) == 0) & 1 |
-                                           Word(to_ints(x.alternate) == 1) << 16 & 65536);
+        const Word even = Word(to_ints(x.alternate) == 0), odd = Word(to_ints(x.alternate) == 1);
+        const HalfPairs turned = HalfPairs((even & 1) | (odd & 0x10000));
         const ShortPairs dropped = twice(x.dropped);
         for (int k = 0; k < k_count; k += 2, out += 2 * STRIP * sizeof(Item)) {
             const HalfPairs word = HalfPairs(drawn[size_t(8 + k / 2)]), random = word >> down;
@@ -430,7 +430,7 @@ class AimedTiles {
             const Half role = (low_half(word) ^ role_mix) * ELEMENT_MIX;
             const Short alive = Short(role & 255) < x.density;
             Short exponent = alive ? x.base - Short(upper_products(role, spread)) : x.dead;
-            Half signs = ((role >> 8 & vary) | sign) ^ Half(x.alternate == int16_t(k & 1) & 1);
+            Half signs = ((role >> 8 & vary) | sign) ^ Half((x.alternate == int16_t(k & 1)) & 1);
             V fractions = others.of(random);
             Short zero = x.zero & ~alive;
             for (int i = 2; i >= 0; --i) {
@@ -542,22 +542,27 @@ class AimedTiles {
         }
     }
 
-    // Special values in place of codes: what they are laid over by three bits of the tile (generators/tiles_aimed.py).
+    // Special values in place of codes.  What they are laid over hangs on three bits of the tile: tables of as many bits,
+    // the lowest first (generators/tiles_aimed.py).
     struct Overlay {
+        static constexpr u32 IN_ROWS = 0b01100011, IN_COLUMNS = 0b01101100, IN_ONE_LANE = 0b01000000, MANY = 0b10000000,
+                             NO_NUMBERS = 0b00100101;
+        static constexpr u32 C_DENSITY[8] = {0, 0, 0, 0, 192, 32, 32, 64};
         u32 mode, common;
         explicit Overlay(u32 word, i32 live) : mode(word >> 16 & 7), common(u32(pick16(word, live))) {}
-        bool in_rows() const { return mode < 2 || mode >= 5; }
-        bool in_columns() const { return mode == 2 || mode == 3 || mode >= 5; }
-        u32 in_results() const { return mode < 4 ? 0 : mode == 4 ? 192 : mode == 7 ? 64 : 32; }
+        bool is(u32 table) const { return table >> mode & 1; }
+        bool in_rows() const { return is(IN_ROWS | MANY); }
+        bool in_columns() const { return is(IN_COLUMNS | MANY); }
+        u32 in_results() const { return C_DENSITY[mode]; }
         u64 code(const Layout& f, u32 word) const {
             const u32 payload = mixed(word);
-            return special_code(f, (0b00100101 >> mode & 1) && (word & 7) > 4 ? word - 3 : word, payload, payload);
+            return special_code(f, is(NO_NUMBERS) && (word & 7) > 4 ? word - 3 : word, payload, payload);
         }
         // Calls `put(k, code)` for the lanes of a row or column, from its words.
         template <class Put>
         void lay(const Layout& f, i32 live, u32 kinds, u32 places, const Put& put) const {
             const u32 kind = mixed(kinds);
-            if (mode != 7) return put(mode == 6 ? i32(common) : pick16(mixed(places) >> 16, live), code(f, kind));
+            if (!is(MANY)) return put(is(IN_ONE_LANE) ? i32(common) : pick16(mixed(places) >> 16, live), code(f, kind));
             for (i32 k = 0; k < live; ++k)
                 if (const u32 own = mixed(kind ^ u32(k) * ELEMENT_MIX); (own >> 8 & 3) == 0) put(k, code(f, own));
         }

@@ -494,7 +494,7 @@ struct SpecialRows {
 
 MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
 MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
-MMAPROBE_HD Wide ones_of(Wide bits) { return (Wide{} + 1 << bits) - 1; }
+MMAPROBE_HD Wide ones_of(Wide bits) { return ((Wide{} + 1) << bits) - 1; }
 template <class V>
 MMAPROBE_HD V kept(Short where, V x) {
     return x & V(wide(where));
@@ -503,7 +503,7 @@ MMAPROBE_HD V kept(Short where, V x) {
 // Fraction fields by kind (generators/families_circuit.py, circuit_fraction); kinds 0 and 7 are random.
 inline Wide circuit_fraction(i32 fraction, Short kind, Short place, Wide random) {
     const Wide full = Wide{} + ((u64(1) << fraction) - 1), at = wide(place), below = ones_of(at);
-    const Wide bit = (Wide{} + 1 << at) >> 1, turns = Wide{} + 0x5555555555555555u << (at & 1);
+    const Wide bit = ((Wide{} + 1) << at) >> 1, turns = (Wide{} + 0x5555555555555555u) << (at & 1);
     const Wide own[8] = {random, full, bit, ~bit, ~below, below, turns, random};
     Wide found{};
     for (int i = 0; i < 8; ++i) found |= kept(kind == int16_t(i), own[i]);
@@ -556,21 +556,10 @@ struct MultiplierRows {
 
 struct CarryRows {
     static Target target(const Domain& t, u32) {
-        const Space& s = t.space;
-        const i32 drift = most_drift(t);
-        return {s.anchor_low,
-                s.anchor_top,
-                t.a.low,
-                t.a.top,
-                t.b.normal + drift,
-                t.b.top,
-                {POW2, POW2, POW2, FULL},
-                drift,
-                s.product_low,
-                s.anchor_top,
-                true,
-                false,
-                false};
+        Target x = at_anchor(t, POW2, POW2, POW2, FULL);
+        x.a_low = t.a.low;
+        x.rows_low = t.space.product_low;
+        return x;
     }
     static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
         const Space& s = t.space;
@@ -613,7 +602,7 @@ struct CarryRows {
 };
 
 // A family's functions: where tiles lie, what rows aim at, the fractions that columns are given; how many lanes of their
-// own rows have, the most fraction bits that it can do with, and whether special values are laid over.
+// own rows have, whether signs alternate or lanes are dropped, and whether special values are laid over.
 struct TileFamily {
     Target (*target)(const Domain& t, u32 style);
     Rows (*rows)(const Domain& t, const RowWords& w, const Reach& reach);

@@ -61,7 +61,7 @@ class Told:
 @argument_checks.arguments_first(argument_checks.validate)
 def validate(
     context: typer.Context,
-    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus a maker's, such as cuda.")] = "",
+    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus one maker's GPUs.")] = "",
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
     instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob in place of the plan's.")] = "",
     vectors: VectorsOption = 1_000_000,

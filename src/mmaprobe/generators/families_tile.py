@@ -15,7 +15,7 @@ each row aims at.  Arrays are (tiles, 1) and (tiles, rows); words are halves of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -506,11 +506,8 @@ def multiplier_columns(t: Domain, column: list[Ints], tile: Tiles) -> Codes:
 
 def carries_target(t: Domain, words: list[Ints]) -> TileTarget:
     """Ordinary products and all below that a reaches; columns are powers of two, a quarter of them random."""
-    s = t.space
-    return TileTarget(
-        s.anchor_low, s.anchor_top, (t.a.low, t.a.top), (t.b.normal + most_drift(t), t.b.top),
-        np.array([POW2, POW2, POW2, FULL]), most_drift(t), (s.product_low, s.anchor_top),
-    )  # fmt: skip
+    ordinary = at_anchor(t, np.array([POW2, POW2, POW2, FULL]))
+    return replace(ordinary, a=(t.a.low, t.a.top), rows=(t.space.product_low, t.space.anchor_top))
 
 
 def carries(t: Domain, r: Halves, tile: Tiles) -> Rows:
