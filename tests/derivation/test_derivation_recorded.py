@@ -278,7 +278,7 @@ def test_questions_travel_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([*every, "--json", "--write", str(tmp_path / "p.toml")]) == 0
     [found] = json.loads(capsys.readouterr().out)["instructions"]
     assert found["status"] == "exact"
-    assert 'basis = "recorded"' in (tmp_path / "p.toml").read_text()
+    assert 'basis = "predicted"' in (tmp_path / "p.toml").read_text()  # recorded, but of a model
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
