@@ -58,7 +58,7 @@ struct FusedForm : Sides<FusedRow, Any> {
     static constexpr i32 LOWEST = C_LOW < Of::PRODUCT_LOW ? C_LOW : Of::PRODUCT_LOW;
     static constexpr i32 ZERO = i32(Of::rule(FusedRow::zero_exponent)), FLOOR = ZERO > LOWEST ? ZERO : LOWEST;
     static constexpr int PARTS = 1;
-    static constexpr bool FITS = Of::fit(FLOOR);
+    static constexpr bool FITS = Of::fit(FLOOR) && header(Header::label) == ENCODED;
 };
 
 // An operand of a dot product: high words of its values, levels by two, signs as bits.

@@ -15,6 +15,7 @@ struct Reading {
     int padding, fraction_bits, sign;
     u32 is_signed, magnitude, fractions, hidden, low, nan_above, nan_exact, infinity;
     i32 bias;
+    bool normalised = false;  // exponents are those of subnormals' leading bits
 
     MMAPROBE_HD constexpr explicit Reading(const OperandRow& o)
         : padding(int(o[OperandRow::padding])), fraction_bits(int(o[OperandRow::fraction_bits])),
@@ -42,8 +43,13 @@ MMAPROBE_HD Item<U> read_item(const Reading& r, U code) {
     U nan = less(splat<U>(r.nan_above), absolute);
     if (r.nan_exact) nan |= equal(absolute, splat<U>(0)) & equal(sign, splat<U>(1));
     const U infinite = equal(absolute, splat<U>(r.infinity)), small = less(absolute, splat<U>(r.low));
-    const U significand = (absolute & r.fractions) | (splat<U>(r.hidden) & ~small);
-    const U exponent = (absolute >> r.fraction_bits) + (small & 1) - u32(r.bias);
+    U significand = (absolute & r.fractions) | (splat<U>(r.hidden) & ~small);
+    U exponent = (absolute >> r.fraction_bits) + (small & 1) - u32(r.bias);
+    if (r.normalised) {
+        const U left = leading_zeros<U>(significand) - u32(31 - r.fraction_bits);
+        significand <<= left;
+        exponent -= left;
+    }
     const U zero = equal(significand, splat<U>(0));
     return {significand & ~(nan | infinite), pick(zero, splat<U>(u32(NO_EXPONENT)), exponent), U(0 - sign), nan,
             infinite};
@@ -83,7 +89,9 @@ struct FusedRules {
           carry(OperandRow{program + f[FusedRow::carry]}),
           to(EncodeRow{program + f[FusedRow::encode]}, u32(h[Header::nan_code])), k(int(h[Header::k])),
           step(int(f[FusedRow::step])), fraction_bits(int(f[FusedRow::fraction_bits])),
-          zero_exponent(i32(f[FusedRow::zero_exponent])), has_c(h[Header::c] != ABSENT) {}
+          zero_exponent(i32(f[FusedRow::zero_exponent])), has_c(h[Header::c] != ABSENT) {
+        a.normalised = b.normalised = h[Header::label] == OPERANDS;
+    }
 };
 
 // A sum in units of 2^(E - F): 65536 high + low.

@@ -12,7 +12,7 @@
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
 #define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
-    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM) X(PAIRS) X(SHORT_SUMS) X(FLUSHED_CHAIN)
+    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM) X(PAIRS) X(SHORT_SUMS) X(FLUSHED_CHAIN) X(LATE_C)
 
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
@@ -44,6 +44,7 @@
 #define MMAPROBE_PAIRS(X) X(step)
 #define MMAPROBE_SHORT_SUMS(X) X(step) X(parts) X(fraction_bits) X(label_offset) X(zero_exponent) X(cutoff) X(flush) X(order)
 #define MMAPROBE_FLUSHED_CHAIN(X) X(order)
+#define MMAPROBE_LATE_C(X) X(sums) X(order)
 #define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
@@ -84,6 +85,7 @@ MMAPROBE_ROW(ExactRow, MMAPROBE_EXACT_SUM)
 MMAPROBE_ROW(PairsRow, MMAPROBE_PAIRS)
 MMAPROBE_ROW(ShortRow, MMAPROBE_SHORT_SUMS)
 MMAPROBE_ROW(FlushedChainRow, MMAPROBE_FLUSHED_CHAIN)
+MMAPROBE_ROW(LateCRow, MMAPROBE_LATE_C)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)

@@ -51,7 +51,7 @@ FORMS = [
     ("mma.sp.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32", "sm_80", "INTEGER_WRAPS"),
     ("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.xor.popc", "sm_80", "INTEGER_WRAPS"),
     ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "sm_90a", "CHAIN"),
-    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_90a", "INTERPRETER"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_90a", "LATE_C"),
     (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
         "sm_120a", "GROUPED",
@@ -161,6 +161,21 @@ def test_a_shape_that_the_fast_way_does_not_fit_is_interpreted(folder: Path) -> 
     vectors = generate(whole, "clustered", 11, 0, COUNT)
     vectors = replace(vectors, a=np.ascontiguousarray(vectors.a[:, :6]), b=np.ascontiguousarray(vectors.b[:, :6]))
     assert (outputs(built, vectors)[0] == evaluate(path, vectors)).all()
+
+
+def test_labels_of_normalised_operands_are_interpreted(folder: Path) -> None:
+    """Subnormal operands that show the exponents of their leading bits, in sums with few fraction bits."""
+    made = instruction("wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2", "sm_90a")
+    encoded = datapath_for("sm_90a", made)
+    path = replace(encoded, product=replace(encoded.product, label="operands"))
+    words = program(path)
+    assert words is not None
+    assert KERNELS[words[COLUMNS["header"].index("kernel")]] == "FUSED"
+    built = library(compiled_model(words.tolist()), "g++", folder)
+    vectors = generate(made, "clustered", 11, 0, COUNT)
+    vectors = replace(vectors, a=vectors.a & 0x83, b=vectors.b & 0xBF, c=np.zeros_like(vectors.c))
+    assert (outputs(built, vectors)[0] == evaluate(path, vectors)).all()
+    assert (evaluate(path, vectors) != evaluate(encoded, vectors)).any()
 
 
 def test_operands_in_parts_are_interpreted(folder: Path) -> None:

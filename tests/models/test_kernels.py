@@ -67,7 +67,7 @@ def test_shapes_of_tiles(m: int, n: int) -> None:
     ("field", "value"),
     [
         ("tree.rounding", "RD"), ("tree.zero_exponent", "-100"), ("tree.to.zero", "ieee"),
-        ("tree.to.subnormals", "zero"), ("product.label", "operands"), ("product.label", "normalised"),
+        ("tree.to.subnormals", "zero"), ("product.label", "normalised"),
         ("product.overflow_exponent", "12"), ("operand_a.subnormals", "zero"), ("operand_c.mask", "0xffffff00"),
         ("special.code", "0x7f800000"), ("tree.fraction_bits", "40"),
     ],

@@ -51,6 +51,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     Fast f;
     f.a = Decoding(OperandRow{program + h[Header::a]});
     f.b = Decoding(OperandRow{program + h[Header::b]});
+    f.a.normalised = f.b.normalised = r.a.normalised;
     f.step = r.step;
     f.k = r.k;
     f.fraction_bits = r.fraction_bits;
@@ -67,7 +68,7 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
     const int exact = r.a.fraction_bits + r.b.fraction_bits;
     if (f.a.way == Way::NONE || f.a.way != f.b.way || !float_c || exact > 22 || (f.wide && f.scaled)) return f;
     if (result == Result::F16 && r.has_c && !f.c_half) return f;
-    if (groups > 1) return f;
+    if (groups > 1 || (r.a.normalised && (f.wide || f.scaled))) return f;
     if (f.wide && (((r.k & (r.k - 1)) != 0 && r.k % HALVES) || r.step % 2)) return f;
     // how large a cut product, a sum of them, and C can be
     const u64 product = u64(2 * r.a.hidden - 1) * (2 * r.b.hidden - 1);
@@ -103,7 +104,7 @@ MMAPROBE_HD void largest_fields(const int8_t* a, const int8_t* b, int step, int8
 }
 
 // What a register of outputs needs between its alignment and its result. Lanes with a negative trouble are not done
-// right (or have a special C): an inexact answer that is known to be one.
+// right (or have a special C, but for an infinite one of 16 bits): an inexact answer that is known to be one.
 struct Aligned {
     I32s label, both, fields;  // raw: limited; not limited; of the products alone
     I32s c_field;              // of C, biased
@@ -133,7 +134,7 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
     if (MODE == Mode::SCALED) x.fields = choose(where_less(fields, I32s{}), splat_int(-(1 << 14)), fields + offset);
     x.both = larger(x.fields, c_label);
     x.label = larger(x.both, splat_int(f.limit));
-    x.trouble = splat_int(254) - x.c_field;
+    x.trouble = f.result == Result::F16 ? splat_int(0x7F800000) - size : splat_int(254) - x.c_field;
     x.none = f.keeps_c ? without_products<MODE>(f, x.fields) : Mask{};
     if (f.check_low) x.trouble |= choose(x.none, I32s{}, x.both - f.low);
     if (MODE == Mode::NARROW) {
@@ -240,6 +241,7 @@ MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble
     if (MODE == Mode::SCALED) scaled = choose(where_set(total), scaled, F32s{});  // not 0 times infinity
     if (MODE == Mode::WIDE && (SCALES || any_negative(x.label - (f.fraction_bits - 126 + f.bias))))
         scaled = with_subnormals(f, x, total, value, scaled);
+    if (f.result == Result::F16) scaled = choose(where_less(splat_int(254), x.c_field), x.c, scaled);  // infinite
     if (f.result == Result::E8M13) scaled = F32s(I32s(scaled) & i32(f.keep));
     if (!f.keeps_c) return scaled;
     const I32s kept = I32s(x.c) & i32(f.keep);

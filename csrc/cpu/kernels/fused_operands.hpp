@@ -18,11 +18,39 @@ struct Side {
     bool special = false, nan = false;
 };
 
+// Pieces of one allocation, each at the start of a cache line.
+struct Pieces {
+    char* memory = nullptr;
+    size_t used = 0;
+
+    Pieces() = default;
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+    ~Pieces() { free(memory); }
+
+    template <class T>
+    void take(T*& piece, size_t count) {  // without memory: only counts
+        if (memory) piece = reinterpret_cast<T*>(memory + used);
+        used += (count * sizeof(T) + 63) / 64 * 64;
+    }
+    // What `all` takes, zeroed; false: out of memory.
+    template <class All>
+    bool take_all(const All& all) {
+        all();
+        memory = static_cast<char*>(aligned_alloc(64, used));
+        if (!memory) return false;
+        memset(memory, 0, used);
+        used = 0;
+        all();
+        return true;
+    }
+};
+
 template <Mode MODE>
 struct Operands {
     using Label = std::conditional_t<MODE == Mode::WIDE, i32, int8_t>;
     const LayoutCall& call;
-    const Plan& plan;
+    const Reading& scale;  // where there are scales
     const Fast& fast;
     const int k, columns;  // columns: N, or 0 for groups
     Side<Label> a, b;
@@ -89,6 +117,23 @@ struct Operands {
         }
     }
 
+    // The room that all this takes.
+    void take(Pieces& pieces) {
+        constexpr bool WIDE = MODE == Mode::WIDE;
+        const size_t items = size_t(k), share = WIDE ? 2 : 1, in_a = items * ROWS + 64,
+                     in_b = (room() + ROWS) * items + 64;
+        pieces.take(a.values, in_a);
+        pieces.take(b.values, in_b);
+        pieces.take(a.labels, in_a / share);
+        pieces.take(b.labels, in_b / share);
+        pieces.take(a.offsets, ROWS);
+        pieces.take(b.offsets, room());
+        pieces.take(flat, WIDE ? 0 : in_b);
+        pieces.take(tops, WIDE ? in_b : 0);
+        pieces.take(codes, WIDE ? in_b * size_t(fast.b.bytes) : 0);
+    }
+    size_t room() const { return size_t((columns + BLOCK - 1) / BLOCK * BLOCK + ROWS); }  // of columns
+
 private:
     void label_wide(Side<Label>& side, const Decoding& d, const void* from, i64 at) const {
         side.special = false;
@@ -103,17 +148,28 @@ private:
     }
 
     // One side: `items` of d.bytes, rows of 16 or columns of k; values and fields in the same order.
-    MMAPROBE_HD void read_narrow(Side<Label>& side, const Decoding d, const void* from, i64 at, int items,
+    MMAPROBE_HD void read_narrow(Side<Label>& side, const Decoding& d, const void* from, i64 at, int items,
+                                 int8_t* fields) const {
+        d.plain() ? read_halves<true>(side, d, from, at, items, fields) : read_others(side, d, from, at, items, fields);
+    }
+
+    __attribute__((noinline)) void read_others(Side<Label>& side, const Decoding& d, const void* from, i64 at,
+                                               int items, int8_t* fields) const {
+        read_halves<false>(side, d, from, at, items, fields);
+    }
+
+    template <bool PLAIN>
+    MMAPROBE_HD void read_halves(Side<Label>& side, const Decoding d, const void* from, i64 at, int items,
                                  int8_t* fields) const {
         Seen seen;
         float* const values = side.values;
         const char* base = static_cast<const char*>(from) + at * d.bytes;
         int i = 0;
-        for (; i + HALVES <= items; i += HALVES) half_items(d, base, i, values, fields, seen);
+        for (; i + HALVES <= items; i += HALVES) half_items<PLAIN>(d, base, i, values, fields, seen);
         if (i < items) {
             alignas(64) char rest[2 * HALVES] = {};
             memcpy(rest, base + i * d.bytes, size_t(items - i) * size_t(d.bytes));
-            half_items(d, rest, 0, values + i, fields + i, seen);
+            half_items<PLAIN>(d, rest, 0, values + i, fields + i, seen);
         }
         side.special = seen.above(d.special_above);
     }
@@ -123,20 +179,9 @@ private:
         side.nan = false;
         for (int i = 0; i < items; ++i) {
             const u32 code = static_cast<const uint8_t*>(from)[at + i];
-            side.offsets[i] = i32(code) - plan.scale.bias;
-            side.nan |= code > plan.scale.nan_above;
+            side.offsets[i] = i32(code) - scale.bias;
+            side.nan |= code > scale.nan_above;
         }
-    }
-};
-
-// Pieces of one allocation, each at the start of a cache line.
-struct Pieces {
-    char* memory = nullptr;
-    size_t used = 0;
-    template <class T>
-    void take(T*& piece, size_t count) {  // without memory: only counts
-        if (memory) piece = reinterpret_cast<T*>(memory + used);
-        used += (count * sizeof(T) + 63) / 64 * 64;
     }
 };
 

@@ -12,11 +12,13 @@ namespace fused {
 template <Mode MODE, int STEP>
 struct Fused : Operands<MODE> {
     using Base = Operands<MODE>;
-    using Base::a, Base::b, Base::call, Base::columns, Base::fast, Base::k, Base::plan;
+    using Base::a, Base::b, Base::call, Base::columns, Base::fast, Base::k;
+    const Plan& plan;
     std::unique_ptr<Scratch>& scratch;  // made when first needed: it is large
     int8_t* blocks = nullptr;           // labels of products by blocks, where bytes hold them
 
-    Fused(const Base& operands, std::unique_ptr<Scratch>& exact) : Base(operands), scratch(exact) {}
+    Fused(const Base& operands, const Plan& all, std::unique_ptr<Scratch>& exact)
+        : Base(operands), plan(all), scratch(exact) {}
 
     Scratch& exact_lanes() {
         if (!scratch) scratch.reset(new Scratch);
@@ -231,31 +233,14 @@ struct Fused : Operands<MODE> {
 
 template <Mode MODE, int STEP>
 bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique_ptr<Scratch>& scratch) {
-    Fused<MODE, STEP> f({call, plan, fast, plan.rules.k, call.n, {}, {}}, scratch);
-    constexpr bool WIDE = MODE == Mode::WIDE;
-    const size_t columns = size_t((call.n + BLOCK - 1) / BLOCK * BLOCK + ROWS), k = size_t(f.k);
-    const size_t a = k * ROWS + 64, b = (columns + ROWS) * k + 64, share = WIDE ? 2 : 1;
+    Fused<MODE, STEP> f({call, plan.scale, fast, plan.rules.k, call.n, {}, {}}, plan, scratch);
     Pieces pieces;
-    const auto take_all = [&] {
-        pieces.take(f.a.values, a);
-        pieces.take(f.b.values, b);
-        pieces.take(f.a.labels, a / share);
-        pieces.take(f.b.labels, b / share);
-        pieces.take(f.a.offsets, ROWS);
-        pieces.take(f.b.offsets, columns);
-        pieces.take(f.flat, WIDE ? 0 : b);
-        pieces.take(f.blocks, WIDE ? 0 : columns * ROWS * k / size_t(fast.step));
-        pieces.take(f.tops, WIDE ? b : 0);
-        pieces.take(f.codes, WIDE ? b * size_t(fast.b.bytes) : 0);
-    };
-    take_all();
-    pieces.memory = static_cast<char*>(aligned_alloc(64, pieces.used));
-    if (!pieces.memory) return false;
-    memset(pieces.memory, 0, pieces.used);
-    pieces.used = 0;
-    take_all();
+    if (!pieces.take_all([&] {
+            f.take(pieces);
+            pieces.take(f.blocks, MODE == Mode::WIDE ? 0 : f.room() * ROWS * size_t(f.k / fast.step));
+        }))
+        return false;
     call.n ? f.tiles() : f.groups();
-    free(pieces.memory);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "cpu/kernels/exact_sum.hpp"
 #include "cpu/kernels/flushed_chain.hpp"
 #include "cpu/kernels/integers.hpp"
+#include "cpu/kernels/late_c.hpp"
 #include "cpu/kernels/pairs.hpp"
 #include "cpu/kernels/tiles.hpp"
 #include "cpu/kernels/two_stage.hpp"
@@ -11,7 +12,6 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
-bool fused_sums(const LayoutCall& call);    // fused_build.cpp
 bool grouped_sums(const LayoutCall& call);  // grouped_build.cpp
 bool short_sums(const LayoutCall& call);    // short_build.cpp
 
@@ -32,6 +32,7 @@ static const LayoutKernel KERNELS[] = {
     {PAIRS, pairs::evaluate},
     {SHORT_SUMS, short_sums},
     {FLUSHED_CHAIN, flushed_chain::evaluate},
+    {LATE_C, late_c::evaluate},
 };
 
 bool has_layout_kernel(const i64* program) {

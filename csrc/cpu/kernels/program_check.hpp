@@ -8,6 +8,8 @@
 
 namespace mmaprobe {
 
+constexpr int64_t MOST_ORDERED = 256;  // lanes of an order at most: fused::MOST_K
+
 class ProgramCheck {
     const int64_t* words;
     int64_t size;
@@ -118,13 +120,36 @@ class ProgramCheck {
                 need((*this)[H::c] != baseline::ABSENT && bytes((*this)[H::c]) == 4);
                 need(bytes((*this)[H::a]) == 2 && bytes((*this)[H::b]) == 2 && out_bytes() == 4);
                 within(at, baseline::FlushedChainRow::SIZE);
-                const int64_t order = baseline::FlushedChainRow{words + at}[baseline::FlushedChainRow::order];
-                within(order, (*this)[H::k]);
-                for (int64_t i = 0; i < (*this)[H::k]; ++i) lane(words[order + i]);
-                return;
+                return lanes(baseline::FlushedChainRow{words + at}[baseline::FlushedChainRow::order]);
             }
+            case baseline::LATE_C: return late_c(at);
             default: return;
         }
+    }
+    // A program of fused sums for the same A and B, which makes what C and d are.
+    void late_c(int64_t at) const {
+        using H = baseline::Header;
+        using Row = baseline::LateCRow;
+        within(at, Row::SIZE);
+        const Row row{words + at};
+        const int64_t sums = row[Row::sums];
+        within(sums, H::SIZE);
+        within(sums, words[sums + H::words]);
+        const int64_t* const inner = words + sums;
+        need(inner[H::kernel] == baseline::FUSED);
+        const ProgramCheck checked(inner, inner[H::words]);
+        const auto bytes = [](const int64_t* in, int64_t of) { return in[of + baseline::OperandRow::bytes]; };
+        need(inner[H::k] == (*this)[H::k] && inner[H::c] == baseline::ABSENT && inner[H::scale] == baseline::ABSENT);
+        for (const auto operand : {H::a, H::b}) need(bytes(inner, inner[operand]) == bytes(words, (*this)[operand]));
+        need((*this)[H::c] != baseline::ABSENT && (*this)[H::k] <= MOST_ORDERED);
+        const int64_t width = bytes(words, (*this)[H::c]);
+        need((width == 2 || width == 4) && width == out_bytes() && width == checked.out_bytes());
+        lanes(row[Row::order]);
+    }
+    // K lanes in some order.
+    void lanes(int64_t at) const {
+        within(at, (*this)[baseline::Header::k]);
+        for (int64_t i = 0; i < (*this)[baseline::Header::k]; ++i) lane(words[at + i]);
     }
     void short_sums(int64_t at) const {
         using Row = baseline::ShortRow;
@@ -132,8 +157,7 @@ class ProgramCheck {
         const Row row{words + at};
         divides(row[Row::step]);
         need(row[Row::parts] >= 0 && (row[Row::parts] == 0 || row[Row::step] % row[Row::parts] == 0));
-        within(row[Row::order], (*this)[baseline::Header::k]);
-        for (int64_t i = 0; i < (*this)[baseline::Header::k]; ++i) lane(words[row[Row::order] + i]);
+        lanes(row[Row::order]);
     }
     void divides(int64_t step) const { need(step >= 1 && (*this)[baseline::Header::k] % step == 0); }
 

@@ -36,6 +36,7 @@ MMAPROBE_HD U32s widen(const uint16_t* from) { return U32s(_mm512_cvtepu16_epi32
 MMAPROBE_HD Halves widen_to_halves(const uint8_t* from) { return Halves(_mm512_cvtepu8_epi16(load<__m256i>(from))); }
 MMAPROBE_HD void narrow(uint16_t* to, U32s x) { store(to, _mm512_cvtepi32_epi16(__m512i(x))); }
 MMAPROBE_HD void narrow(int8_t* to, Halves x) { store(to, _mm512_cvtepi16_epi8(__m512i(x))); }
+MMAPROBE_HD void narrow(int8_t* to, I32s x) { store(to, _mm512_cvtepi32_epi8(__m512i(x))); }
 #elif defined(__AVX2__)
 MMAPROBE_HD I32s widen(const int8_t* from) { return I32s(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)from))); }
 MMAPROBE_HD I32s widen(const int16_t* from) { return I32s(_mm256_cvtepi16_epi32(load<__m128i>(from))); }
@@ -51,6 +52,10 @@ MMAPROBE_HD void narrow(uint16_t* to, U32s x) {
 MMAPROBE_HD void narrow(int8_t* to, Halves x) {
     const __m256i packed = _mm256_packs_epi16(__m256i(x), __m256i(x));
     store(to, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+}
+MMAPROBE_HD void narrow(int8_t* to, I32s x) {
+    const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1));
+    _mm_storel_epi64((__m128i*)to, _mm_packs_epi16(half, half));
 }
 #elif defined(__x86_64__)
 MMAPROBE_HD __m128i four_bytes(const void* from) { return _mm_cvtsi32_si128(load<i32>(from)); }
@@ -79,6 +84,10 @@ MMAPROBE_HD void narrow(uint16_t* to, U32s x) {
 MMAPROBE_HD void narrow(int8_t* to, Halves x) {
     _mm_storel_epi64((__m128i*)to, _mm_packs_epi16(__m128i(x), __m128i(x)));
 }
+MMAPROBE_HD void narrow(int8_t* to, I32s x) {
+    const __m128i half = _mm_packs_epi32(__m128i(x), __m128i(x));
+    store(to, _mm_cvtsi128_si32(_mm_packs_epi16(half, half)));
+}
 #else
 template <class Out, class T>
 MMAPROBE_HD Out widen_as(const T* from) {
@@ -99,6 +108,10 @@ MMAPROBE_HD void narrow(uint16_t* to, U32s x) {
 }
 MMAPROBE_HD void narrow(int8_t* to, Halves x) {
     typedef int8_t Items __attribute__((vector_size(HALVES)));
+    store(to, __builtin_convertvector(x, Items));
+}
+MMAPROBE_HD void narrow(int8_t* to, I32s x) {
+    typedef int8_t Items __attribute__((vector_size(LANES)));
     store(to, __builtin_convertvector(x, Items));
 }
 #endif

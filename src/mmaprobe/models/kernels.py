@@ -11,6 +11,7 @@ from mmaprobe import formats
 from mmaprobe.formats import Format
 from mmaprobe.models.kernels_float import (
     MOST_LANES,
+    Rules,
     chain_rules,
     exact_sum_rules,
     flushed_chain_rules,
@@ -23,6 +24,7 @@ from mmaprobe.models.kernels_float import (
 from mmaprobe.models.program_rows import COLUMNS, encode_row
 from mmaprobe.parameters.datapath import (
     Accumulator,
+    Add,
     Datapath,
     Encode,
     Exact,
@@ -31,25 +33,51 @@ from mmaprobe.parameters.datapath import (
     Product,
     Products,
     Scale,
+    Zero,
 )
 
 KERNELS = (
     "INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED", "EXACT_SUM",
-    "PAIRS", "SHORT_SUMS", "FLUSHED_CHAIN",
+    "PAIRS", "SHORT_SUMS", "FLUSHED_CHAIN", "LATE_C",
 )  # fmt: skip
 (
     INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS, SHORT_SUMS,
-    FLUSHED_CHAIN,
+    FLUSHED_CHAIN, LATE_C,
 ) = range(len(KERNELS))  # fmt: skip
-FLOAT_RULES = {
-    CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
-    PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules, FLUSHED_CHAIN: flushed_chain_rules,
-}  # fmt: skip
-
 MOST_FRACTION_BITS = 28
 """Fraction bits of a cut product at most: it stays below 2**30."""
 LEAST_ZERO_EXPONENT = -4096
 """Zero exponents of the kernels at least; one as low stands for none."""
+
+
+def late_c_rules(path: Datapath) -> Rules | None:
+    """Fused sums of products alone from +0, in any order, and C added last to nearest even (``kernels/late_c.hpp``)."""
+    tree, steps = path.tree, list[tuple[int, ...]]()
+    if not isinstance(tree, Add) or (path.c, path.d) not in (("f32", "f32"), ("f16", "f16")):
+        return None
+    node = tree.x
+    while isinstance(node, Fused) and len(node.terms) == 2 and isinstance(node.terms[1].of, Products):
+        steps.insert(0, node.terms[1].of.lanes)
+        first, node = node, node.terms[0].of
+    length = len(steps[0]) if steps else 0
+    if not isinstance(node, Zero) or len(steps) * length != path.k or {len(lanes) for lanes in steps} != {length}:
+        return None
+    term, product = first.terms[1], Product(label=path.product.label)
+    sums: Node = Zero()
+    for lanes in steps:
+        sums = Fused.alike((sums, Products(lanes)), term.fraction_bits, "RZ", term.zero_exponent, first.to)
+    if path != like(path, Add(sums, Accumulator(), Encode(path.d)), product=product):
+        return None
+    leaves = (Accumulator(), Products(tuple(range(length))))
+    one = Fused.alike(leaves, term.fraction_bits, "RZ", term.zero_exponent, first.to)
+    alone = Datapath(path.a, path.b, None, path.d, path.k, one, length, product=product, special=path.special)
+    return {"sums": alone, "order": tuple(lane for lanes in steps for lane in lanes)} if _is_fused(alone) else None
+
+
+FLOAT_RULES = {
+    CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
+    PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules, FLUSHED_CHAIN: flushed_chain_rules, LATE_C: late_c_rules,
+}  # fmt: skip
 
 
 def kernel(datapath: Datapath) -> int:
@@ -80,6 +108,8 @@ def _is_fused(path: Datapath) -> bool:
         return False
     if scale is not None and (scale.where != "product" or not _is_power(formats.get(scale.format))):
         return False
+    if path.product.label not in ("encoded", "operands") or (scale is not None and path.product.label != "encoded"):
+        return False
     if zero is not None and not LEAST_ZERO_EXPONENT <= zero <= min(addend.min_exponent for addend in addends):
         return False
     return _result_is_plain(path, tree.to) and path == _fused(path, tree, tree.to)
@@ -90,7 +120,9 @@ def _fused(path: Datapath, tree: Fused, given: Encode) -> Datapath:
     to = Encode(given.format, given.rounding, given.overflow, "keep", given.tininess, "positive", given.underflow)
     first, leaves = tree.terms[0], (_leaf(term.of) for term in tree.terms)
     scale = None if path.scale is None else Scale(path.scale.format, path.scale.size)
-    return like(path, Fused.alike(leaves, first.fraction_bits, "RZ", first.zero_exponent, to), scale=scale)
+    product = Product(label=path.product.label)
+    tree = Fused.alike(leaves, first.fraction_bits, "RZ", first.zero_exponent, to)
+    return like(path, tree, scale=scale, product=product)
 
 
 def _leaf(node: Node) -> Node:

@@ -39,8 +39,8 @@ class OperandOf(NamedTuple):
     operand: Operand = Operand()
 
 
-RuleValue = int | OperandOf | tuple[int, ...]
-"""A number, an operand, or lanes in order."""
+RuleValue = int | OperandOf | tuple[int, ...] | Datapath
+"""A number, an operand, lanes in order, or a datapath whose program is placed."""
 Rules = dict[str, RuleValue]
 """Values of a row by column."""
 

@@ -415,9 +415,11 @@ class _Builder:
         }
 
     def _placed(self, value: RuleValue) -> int:
-        """What a column of rules says: a number, or where an operand's row or a list of lanes lies."""
+        """What a column of rules says: a number, or where an operand's row, a list of lanes or a program lies."""
         if isinstance(value, int):
             return value
+        if isinstance(value, Datapath):
+            return self.place(_Builder(value).finish().tolist())
         return self.place(operand_row(*value) if isinstance(value, OperandOf) else value)
 
     def _kernel(self) -> dict[str, int]:

@@ -46,6 +46,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "step", "parts", "fraction_bits", "label_offset", "zero_exponent", "cutoff", "flush", "order",
     ),
     "flushed_chain": ("order",),
+    "late_c": ("sums", "order"),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),

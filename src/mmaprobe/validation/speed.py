@@ -20,7 +20,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, SHORT_SUMS, TWO_STAGE, kernel
+from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, LATE_C, SHORT_SUMS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
 from mmaprobe.parameters.datapath import Datapath
@@ -54,9 +54,11 @@ ROOFS = {
     GROUPED: Work("dots", 0.25, 115),
     TWO_STAGE: Work("other", 9, 55),
     SHORT_SUMS: Work("other", 7, 0, step=18, item=8),
+    LATE_C: Work("fused", 1, 2 * 45),
 }
 """What a kernel cannot do without.
 
+Where C joins last it is that of the two fused sums that the instruction is lowered to.
 Of short sums a term is two labels added, their largest, a product, its power, its scaling, a cut and a sum; a step
 takes C apart, aligns, cuts and adds it, and rounds, scales and tests the sum; an item is converted, and taken apart
 into its label and a significand.  Counted by hand; a chain of the processor's own multiply-adds is bound by memory and
