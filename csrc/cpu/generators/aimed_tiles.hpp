@@ -2,7 +2,7 @@
 // codes, 16 rows at once.  The rules are told in generators/tiles_aimed.py.
 #pragma once
 #include "cpu/generators/layout.hpp"
-#include "cpu/generators/row_aims.hpp"
+#include "cpu/generators/special_codes.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -18,7 +18,7 @@ constexpr int MOST_K = 512;
 // Numbers of 16 bits as lanes of another kind, signs kept.
 template <class Lane>
 MMAPROBE_HD Of16<Lane> widen(Short x) {
-    typedef typename std::make_signed<Lane>::type Signed;
+    typedef std::make_signed_t<Lane> Signed;
     return Of16<Lane>(__builtin_convertvector(x, Of16<Signed>));
 }
 template <>
@@ -83,29 +83,37 @@ bool any(Short x) {
     return (parts[0] | parts[1] | parts[2] | parts[3]) != 0;
 }
 
+// The upper halves of products of 16 bits, in lanes of any kind.
+MMAPROBE_HD Half upper_halves(Half x, Half y) { return Half(upper_products(x, y)); }
+MMAPROBE_HD Word upper_halves(Word x, Word y) { return Word(upper_products(HalfPairs(x), HalfPairs(y))); }
+MMAPROBE_HD Of16<u64> upper_halves(Of16<u64> x, Of16<u64> y) { return x * y >> 16; }
+
 // A format in lanes.
 template <class Lane>
 struct Coder {
     typedef Of16<Lane> V;
-    Short low, top, normal;
+    typedef Of16<std::make_signed_t<Lane>> Exponent;
+    Exponent low, top, normal;
     int fraction, padding, sign, down;  // `sign`: its bit; `down`: how far a random word is above a fraction
     Lane implicit, largest;
     bool no_negative_zero;
 
     explicit Coder(const Layout& f)
-        : low(fill(f.low)), top(fill(f.top)), normal(fill(f.normal)), fraction(f.fraction), padding(f.padding),
-          sign(count_bits(f.sign) - 1), down(int(8 * sizeof(Lane)) - f.fraction), implicit(Lane(f.implicit)),
-          largest(Lane(f.largest)), no_negative_zero(f.nan_rule == NEGATIVE_ZERO) {}
+        : low(in_lanes(fill(f.low))), top(in_lanes(fill(f.top))), normal(in_lanes(fill(f.normal))),
+          fraction(f.fraction), padding(f.padding), sign(count_bits(f.sign) - 1),
+          down(int(8 * sizeof(Lane)) - f.fraction), implicit(Lane(f.implicit)), largest(Lane(f.largest)),
+          no_negative_zero(f.nan_rule == NEGATIVE_ZERO) {}
+
+    MMAPROBE_HD static Exponent in_lanes(Short x) { return Exponent(widen<Lane>(x)); }
 
     // Unsigned codes, padding left out.
-    MMAPROBE_HD V code(Short exponent, V x) const {
-        const Short held = hold(exponent, low, top), field = most_of(held, normal);
-        const V above = widen<Lane>(field - normal) << fraction;
-        return least_of(above + ((implicit | x) >> widen<Lane>(field - held)), V{} + largest);
+    MMAPROBE_HD V code(Exponent exponent, V x) const {
+        const Exponent held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
+        return least_of((V(field - normal) << fraction) + ((implicit | x) >> V(field - held)), V{} + largest);
     }
-    // The container's, by a sign of 0 or 1.
-    MMAPROBE_HD V container(V code, Half negative) const {
-        V signs = widen<Lane>(Short(negative)) << sign;
+    // The container's, by signs of which the lowest bit counts.
+    MMAPROBE_HD V container(V code, V negative) const {
+        V signs = negative << sign;
         if (no_negative_zero) signs = code != 0 ? signs : V{};
         return code << padding | signs;
     }
@@ -308,10 +316,10 @@ class AimedTiles {
                 memcpy(&exponent, beta[column.stray] + at, sizeof exponent);
                 memcpy(&signs, negative[column.stray] + at, sizeof signs);
                 memcpy(&zero, hollow + at, sizeof zero);
-                V code = coder.code(exponent - int16_t(column.drift), V{} + Lane(column.fraction));
+                V code = coder.code(coder.in_lanes(exponent - int16_t(column.drift)), V{} + Lane(column.fraction));
                 code &= ~widen<Lane>(zero);
-                const auto items = __builtin_convertvector(coder.container(code, signs ^ uint16_t(column.turn)),
-                                                           Of16<Item>);
+                const V turned = widen<Lane>(Short(signs ^ uint16_t(column.turn)));
+                const auto items = __builtin_convertvector(coder.container(code, turned), Of16<Item>);
                 const int here = smaller(STRIP, k - at);
                 if (here == STRIP)
                     memcpy(to, &items, sizeof items);
@@ -444,18 +452,19 @@ class AimedTiles {
             if (rule.alternates) zero |= x.dropped == int16_t(k);
             exponent -= beta[0][k];
             if (hollow[k]) {
-                exponent = coder.top - (Short(role & 0x200) != 0 ? Short{} : below(role, t.a.top - t.a.normal + 1));
+                exponent = fill(t.a.top) - (Short(role & 0x200) != 0 ? Short{} : below(role, t.a.top - t.a.normal + 1));
                 zero = Short{};
             }
             if constexpr (Subnormal) {
                 if (subnormal[k]) {
-                    exponent = coder.low + below(role, fraction);
+                    exponent = fill(t.a.low) + below(role, fraction);
                     zero |= exponent + beta[0][k] > x.base;
                 }
-                zero |= exponent < coder.low;
+                zero |= exponent < int16_t(t.a.low);
             }
-            const V code = coder.code(exponent, fractions) & ~widen<Lane>(zero);
-            const auto items = __builtin_convertvector(coder.container(code, signs ^ negative[0][k]), Of16<Item>);
+            const V code = coder.code(coder.in_lanes(exponent), fractions) & ~widen<Lane>(zero);
+            const V turned = widen<Lane>(Short(signs ^ negative[0][k]));
+            const auto items = __builtin_convertvector(coder.container(code, turned), Of16<Item>);
             memcpy(out, &items, sizeof items);
         }
     }
@@ -482,25 +491,29 @@ class AimedTiles {
         typedef Of16<Lane> V;
         const Coder<Lane> coder(t.c);
         const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step, x.c_given);
-        const Half vary = Half(x.c_vary), sign = Half(x.c_vary != 0 ? Short{} : x.c_sign), spread = Half(x.c_spread);
+        typedef typename Coder<Lane>::Exponent Exponent;
+        const V vary = widen<Lane>(x.c_vary), sign = widen<Lane>(x.c_vary != 0 ? Short{} : x.c_sign);
+        const V spread = __builtin_convertvector(Half(x.c_spread), V);
+        const Exponent highest = coder.in_lanes(x.c), density = coder.in_lanes(x.c_density);
         const bool mirrors = any(x.mirror);
         const Word significands = mirrors ? mirrored_significands(x) : Word{};
         const V moved = widen<Lane>(x.delta) << t.c.padding, mirror = widen<Lane>(x.mirror);
         for (const Column& column : columns) {
             const Word word = mixed(drawn[3] ^ column.word);
-            const Half role = low_half(word);
-            const Half signs = ((role >> 8 & vary) | sign) ^ uint16_t(column.turn);
-            const Short exponent = x.c - Short(upper_products(role, spread)) - int16_t(column.drift);
+            const V role = __builtin_convertvector(word & 0xFFFF, V);
+            const V signs = ((role >> 8 & vary) | sign) ^ Lane(column.turn);
+            const Exponent drift = Exponent{} + std::make_signed_t<Lane>(column.drift);
+            const Exponent exponent = highest - Exponent(upper_halves(role, spread)) - drift;
             V code = coder.code(exponent, pattern.of(wider<Lane>(word) >> coder.down));
-            code &= widen<Lane>(Short(role & 255) < x.c_density);
+            code &= V(Exponent(role & 255) < density);
             V codes = coder.container(code, signs);
             if (mirrors) {
                 const u32 y = u32(top_bits(column.fraction, t.b.fraction) & 0xFFFF);
                 const Word product = significands * y, carry = product >> 31;
                 const Word digits = product << (1 - carry) & 0x7FFFFFFF;
                 const Short at = x.exponent[0] + Short(to_halves(carry)) - int16_t(column.drift);
-                const Half opposite = Half(x.negative[0] ^ 1) ^ uint16_t(column.turn);
-                const V own = coder.container(coder.code(at, cut<Lane>(digits)), opposite) + moved;
+                const V opposite = widen<Lane>(x.negative[0] ^ 1) ^ Lane(column.turn);
+                const V own = coder.container(coder.code(coder.in_lanes(at), cut<Lane>(digits)), opposite) + moved;
                 codes = (own & mirror) | (codes & ~mirror);
             }
             const auto items = __builtin_convertvector(codes, Of16<Item>);
@@ -554,36 +567,75 @@ class AimedTiles {
         bool in_rows() const { return is(IN_ROWS | MANY); }
         bool in_columns() const { return is(IN_COLUMNS | MANY); }
         u32 in_results() const { return C_DENSITY[mode]; }
-        u64 code(const Layout& f, u32 word) const {
-            const u32 payload = mixed(word);
-            return special_code(f, is(NO_NUMBERS) && (word & 7) > 4 ? word - 3 : word, payload, payload);
+        // Of lanes of Item, by their words.
+        template <class Item>
+        auto codes(const Layout& f, Word word) const {
+            const Word kind = is(NO_NUMBERS) ? ((word & 7) > 4 ? word - 3 : word) : word;
+            return special_codes<std::conditional_t<sizeof(Item) == 8, u64, u32>>(f, kind, mixed(word));
         }
-        // Calls `put(k, code)` for the lanes of a row or column, from its words.
-        template <class Put>
-        void lay(const Layout& f, i32 live, u32 kinds, u32 places, const Put& put) const {
-            const u32 kind = mixed(kinds);
-            if (!is(MANY)) return put(is(IN_ONE_LANE) ? i32(common) : pick16(mixed(places) >> 16, live), code(f, kind));
-            for (i32 k = 0; k < live; ++k)
-                if (const u32 own = mixed(kind ^ u32(k) * ELEMENT_MIX); (own >> 8 & 3) == 0) put(k, code(f, own));
+        // Where they lie of rows or columns with one each.
+        Word places(Word word, i32 live) const {
+            return is(IN_ONE_LANE) ? Word{} + common : (mixed(word) >> 16) * u32(live) >> 16;
         }
+        // What lane k of rows or columns has where MANY are special; `here` says which are.
+        static Word own(Word kind, i32 k) { return mixed(kind ^ u32(k) * ELEMENT_MIX); }
+        static Int here(Word own) { return (own >> 8 & 3) == 0; }
     };
+
+    // In place of some of 16 items side by side.
+    template <class Item, class V>
+    MMAPROBE_HD static void put_some(Int here, V codes, Item* items) {
+        Of16<Item> before;
+        memcpy(&before, items, sizeof before);
+        const auto where = __builtin_convertvector(here, Of16<std::make_signed_t<Item>>);
+        before = where ? __builtin_convertvector(codes, Of16<Item>) : before;
+        memcpy(items, &before, sizeof before);
+    }
 
     template <class Item>
     void special_rows(const Overlay& over, int at) {
+        if (!over.in_rows()) return;
         Item* const a = reinterpret_cast<Item*>(p.at[0]) + i64(at) * t.space.k * STRIP;
-        for (int row = 0; over.in_rows() && row < STRIP; ++row)
-            over.lay(t.a, t.space.k, drawn[1][row], drawn[2][row],
-                     [&](i32 k, u64 code) { a[k * STRIP + row] = Item(code); });
+        const Word kind = mixed(drawn[1]);
+        for (i32 k = 0; over.is(Overlay::MANY) && k < t.space.k; ++k) {
+            const Word own = over.own(kind, k);
+            put_some(over.here(own), over.template codes<Item>(t.a, own), a + k * STRIP);
+        }
+        if (over.is(Overlay::MANY)) return;
+        const auto codes = over.template codes<Item>(t.a, kind);
+        const Word places = over.places(drawn[2], t.space.k);
+        for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + row] = Item(codes[row]);
     }
     template <class Item>
     void special_results(const Overlay& over, int at) {
         Item* c = reinterpret_cast<Item*>(p.at[2]) + i64(at) * p.n * STRIP;
         for (const Column& column : columns) {
             const Word chosen = mixed(drawn[3] ^ column.word);
-            for (int row = 0; row < STRIP; ++row)
-                if (chosen[row] >> 24 < over.in_results()) c[row] = Item(over.code(t.c, mixed(u32(chosen[row]))));
+            put_some(chosen >> 24 < over.in_results(), over.template codes<Item>(t.c, mixed(chosen)), c);
             c += STRIP;
         }
+    }
+    // Of columns first to first + 15, those that there are.
+    template <class Item>
+    void special_columns(const Overlay& over, int first) {
+        const int k = t.space.k, count = smaller(STRIP, p.n - first);
+        Item* const b = reinterpret_cast<Item*>(p.at[1]) + first * k;
+        Word kind = {}, place = {};
+        for (int j = 0; j < count; ++j) {
+            kind[j] = columns[size_t(first + j)].kinds;
+            place[j] = columns[size_t(first + j)].places;
+        }
+        kind = mixed(kind);
+        for (i32 i = 0; over.is(Overlay::MANY) && i < k; ++i) {
+            const Word own = over.own(kind, i);
+            const auto codes = over.template codes<Item>(t.b, own);
+            for (int j = 0; j < count; ++j)
+                if (over.here(own)[j]) b[j * k + i] = Item(codes[j]);
+        }
+        if (over.is(Overlay::MANY)) return;
+        const auto codes = over.template codes<Item>(t.b, kind);
+        const Word places = over.places(place, k);
+        for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = Item(codes[j]);
     }
     void special_rows(u32 word, int at) {
         const Overlay over(word, t.space.k);
@@ -594,14 +646,8 @@ class AimedTiles {
     void special_columns(u32 word) {
         const Overlay over(word, t.space.k);
         if (!over.in_columns()) return;
-        with_item(t.b, [&](auto item) {
-            auto* b = reinterpret_cast<decltype(item)*>(p.at[1]);
-            for (const Column& column : columns) {
-                over.lay(t.b, t.space.k, column.kinds, column.places,
-                         [&](i32 k, u64 code) { b[k] = decltype(item)(code); });
-                b += t.space.k;
-            }
-        });
+        for (int first = 0; first < p.n; first += STRIP)
+            with_item(t.b, [&](auto item) { special_columns<decltype(item)>(over, first); });
     }
     // Calls with a number of a format's container type.
     template <class Call>

@@ -89,6 +89,13 @@ MMAPROBE_HD F64s to_doubles(I32h x) { return __builtin_convertvector(x, F64s); }
 MMAPROBE_HD F64s float_values(I32h codes) { return __builtin_convertvector(F32h(codes), F64s); }
 #endif
 
+// Numbers as integers, cut towards zero, where they are in range.
+#if defined(__AVX512F__)
+MMAPROBE_HD I32h cut_integers(F64s x) { return I32h(_mm512_cvttpd_epi32(__m512d(x))); }
+#else
+MMAPROBE_HD I32h cut_integers(F64s x) { return __builtin_convertvector(x, I32h); }
+#endif
+
 // x 2^n, where -1022 <= n <= 1023 and the result is a normal number or zero.
 #if defined(__AVX512F__)
 MMAPROBE_HD F64s scaled(F64s x, I32h n) { return F64s(_mm512_scalef_pd(__m512d(x), _mm512_cvtepi32_pd(__m256i(n)))); }

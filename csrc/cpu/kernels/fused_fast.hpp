@@ -161,7 +161,7 @@ MMAPROBE_HD Aligned align(const Fast& f, I32s fields, F32s c, I32s offset, bool 
 
 // The lanes of trouble that the exact way must do: special values of C are not among them.
 template <Mode MODE>
-MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
+MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x) {
     Mask bad = {};
     if (MODE == Mode::NARROW && f.fraction_bits < 1)  // C of 2^127 is scaled by 2^(F - 127): no normal number
         bad |= where_less(splat_int(253), x.c_field) & where_less(x.c_field, splat_int(255));
@@ -171,8 +171,14 @@ MMAPROBE_HD Mask beyond_fast(const Fast& f, const Aligned& x, I32s offset) {
             counts |= where_less(splat_int(MODE == Mode::WIDE ? LEAST_PRODUCT - 1 : -(1 << 12)), x.fields);
         bad |= where_less(x.both, splat_int(f.low)) & counts;
     }
-    if (MODE == Mode::WIDE) bad |= where_less(splat_int(FARTHEST + f.fraction_bits), offset - x.label);
     return bad & ~x.none;
+}
+
+// A special C is what finite products make of it; such lanes are not bad.
+MMAPROBE_HD F32s with_special_c(const Aligned& x, F32s value, Mask& bad) {
+    const Mask special = where_less(splat_int(254), x.c_field);
+    bad &= ~special;
+    return choose(special, x.c, value);
 }
 
 // --- the products --------------------------------------------------------------------------------------------------
@@ -228,7 +234,7 @@ MMAPROBE_HD F32s with_subnormals(const Fast& f, const Aligned& x, I32s total, F3
 template <Mode MODE>
 MMAPROBE_HD F32s finish(const Fast& f, const Aligned& x, I32s sum, I32s& trouble) {
     const I32s up = (f.fraction_bits + f.bias) - x.label;
-    F32s c_scaled = MODE == Mode::WIDE ? times_power(x.c, up) : x.c * x.c_scale;
+    F32s c_scaled = MODE == Mode::WIDE ? times_power_of_any(x.c, up) : x.c * x.c_scale;
     if (MODE == Mode::SCALED) c_scaled *= 0.5f;
     const I32s c = truncate(c_scaled), total = sum + c;
     if (f.overflows) trouble |= overflown(sum, c, total);

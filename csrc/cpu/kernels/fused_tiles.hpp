@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "cpu/kernels/fused_operands.hpp"
+#include "cpu/kernels/fused_far.hpp"
 
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
@@ -16,6 +16,7 @@ struct Fused : Operands<MODE> {
     const Plan& plan;
     std::unique_ptr<Scratch>& scratch;  // made when first needed: it is large
     int8_t* blocks = nullptr;           // labels of products by blocks, where bytes hold them
+    Far far;                            // wide: read when first needed
 
     Fused(const Base& operands, const Plan& all, std::unique_ptr<Scratch>& exact)
         : Base(operands), plan(all), scratch(exact) {}
@@ -64,7 +65,7 @@ struct Fused : Operands<MODE> {
         return load<Small>(codes);
     }
 
-    // One block of columns of a strip; false where it met trouble and was not careful.
+    // One block of columns of a strip; false where it met trouble, with which only the careful way is done.
     template <bool CAREFUL>
     MMAPROBE_HD bool block(i64 tile, i64 strip, int n) {
         const int live = columns - n < BLOCK ? columns - n : BLOCK, step = STEP ? STEP : fast.step;
@@ -92,16 +93,21 @@ struct Fused : Operands<MODE> {
             const float *rows = a.values + first * ROWS, *of_block = b.values + n * k + first;
             I32s over[4] = {};
             sum_products(rows, of_block, step, x, sums, over);
+            if constexpr (CAREFUL && MODE == Mode::WIDE)
+                for (int i = 0; i < 4; ++i)
+                    if (too_far(fast, x[i], offset[i])) far_sums(strip, n, first, i, x[i], sums[i], over[i]);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) {
                 F32s value = finish<MODE>(fast, x[i], sums[i], over[i]);
+                trouble |= x[i].trouble | over[i];
                 if (CAREFUL) {
-                    Mask now = beyond_fast<MODE>(fast, x[i], offset[i]) | where_negative(over[i]);
-                    value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + i / PARTS * k, step, true,
-                                          now);
+                    Mask now = beyond_fast<MODE>(fast, x[i]) | where_negative(over[i]);
+                    if (a.special || b.special)
+                        value = with_specials(value, c[i], rows + i % PARTS * LANES, of_block + i / PARTS * k, step,
+                                              true, now);
+                    else
+                        value = with_special_c(x[i], value, now);
                     bad[i] |= now;
-                } else {
-                    trouble |= x[i].trouble | over[i];
                 }
                 c[i] = value;
             }
@@ -109,16 +115,33 @@ struct Fused : Operands<MODE> {
             for (int i = 0; i < 4; ++i)  // no store before all is done: the compiler would load the rules again
                 if (i / PARTS < live || !last) c[i] = put<CAREFUL>(c[i], at + i * LANES, last);
         }
-        if (!CAREFUL) return !any_negative(trouble);
+        if (CAREFUL) exact_columns(tile, strip, n, live, bad);
+        return !any_negative(trouble);
+    }
+
+    // The columns of a block that hold a lane of `bad`.
+    void exact_columns(i64 tile, i64 strip, int n, int live, const Mask* bad) {
         for (int q = 0; q < live; ++q) {
             Mask any = bad[q * PARTS];
             for (int part = 1; part < PARTS; ++part) any |= bad[q * PARTS + part];
             if (any_lane(any)) exact_column(plan, call, tile, strip, n + q, exact_lanes());
         }
-        return true;
     }
 
-    __attribute__((noinline)) void careful_block(i64 tile, i64 strip, int n) { block<true>(tile, strip, n); }
+    __attribute__((noinline)) bool careful_block(i64 tile, i64 strip, int n) { return block<true>(tile, strip, n); }
+
+    // The sums of register i of a block from lane `first` on, in binary64.
+    __attribute__((noinline)) void far_sums(i64 strip, int n, int first, int i, const Aligned& x, I32s& sum,
+                                            I32s& over) {
+        const int step = STEP ? STEP : fast.step;
+        if (!far.rows_read) far.read_rows(fast.a, call.a, strip * k * ROWS, k);
+        if (!far.columns_read) far.read_columns(fast.b, this->b_codes, columns * k);
+        const double* const a_items = far.rows + first * ROWS + i % PARTS * LANES;
+        const double* const b_items = far.columns + (n + i / PARTS) * k + first;
+        const auto b_of = [&](int j) { return broadcast(F64s{}, b_items[j]); };
+        const auto a_of = [&](int j, int part) { return load<F64s>(a_items + j * ROWS + part * HALF); };
+        sum_far(fast, x, step, a_of, [&](int j, int) { return b_of(j); }, sum, over);
+    }
 
     // The labels of every block and step of a strip, where bytes hold them: [block][step][column][row].
     void label_all() {
@@ -146,20 +169,26 @@ struct Fused : Operands<MODE> {
 
     void tiles() {
         const int strips = (call.m + ROWS - 1) / ROWS;
+        bool wary = false;  // where one block has trouble so has the next, most often
         for (i64 tile = 0; tile < call.count; ++tile) {
             this->read_columns(tile);
+            far.columns_read = false;
             for (int s = 0; s < strips; ++s) {
                 const i64 strip = tile * strips + s;
                 if (scratch) scratch->forget();
+                far.rows_read = false;
                 this->read_strip(strip);
                 if (a.nan || b.nan) {
                     for (int n = 0; n < columns; ++n) exact_column(plan, call, tile, strip, n, exact_lanes());
                     continue;
                 }
                 label_all();
-                const bool careful = a.special || b.special;
-                for (int n = 0; n < columns; n += BLOCK)
-                    if (careful || !block<false>(tile, strip, n)) careful_block(tile, strip, n);
+                const bool special = a.special || b.special;
+                for (int n = 0; n < columns; n += BLOCK) {
+                    const bool was = wary || special;
+                    wary = !(was ? careful_block(tile, strip, n) : block<false>(tile, strip, n));
+                    if (wary && !was) careful_block(tile, strip, n);
+                }
             }
         }
     }
@@ -191,6 +220,13 @@ struct Fused : Operands<MODE> {
         }
     }
 
+    __attribute__((noinline)) void far_group_sum(i64 g, int at, const Aligned& x, I32s& sum, I32s& over) const {
+        const i64 items = g * k * ROWS + at;
+        const auto a_of = [&](int j, int part) { return in_binary64(fast.a, call.a, items + j * ROWS, part); };
+        const auto b_of = [&](int j, int part) { return in_binary64(fast.b, call.b, items + j * ROWS, part); };
+        sum_far(fast, x, STEP ? STEP : fast.step, a_of, b_of, sum, over);
+    }
+
     template <bool CAREFUL>
     MMAPROBE_HD bool part_of_group(i64 g, int part) {
         const int lane = part * LANES, step = STEP ? STEP : fast.step, piece = fast.two ? step / 2 : step;
@@ -212,11 +248,12 @@ struct Fused : Operands<MODE> {
                 else
                     sums[1] += term;
             }
-            const I32s sum = sums[0] + sums[1];
-            I32s over = fast.two ? overflown(sums[0], sums[1], sum) : I32s{};
+            I32s sum = sums[0] + sums[1], over = fast.two ? overflown(sums[0], sums[1], sum) : I32s{};
+            if constexpr (CAREFUL && MODE == Mode::WIDE)
+                if (too_far(fast, x, offset)) far_group_sum(g, at, x, sum, over);
             F32s value = finish<MODE>(fast, x, sum, over);
             if (CAREFUL) {
-                Mask now = beyond_fast<MODE>(fast, x, offset) | where_negative(over);
+                Mask now = beyond_fast<MODE>(fast, x) | where_negative(over);
                 value = with_specials(value, c, a.values + at, b.values + at, step, false, now);
                 bad |= now;
             }
@@ -237,6 +274,7 @@ bool run(const LayoutCall& call, const Plan& plan, const Fast& fast, std::unique
     Pieces pieces;
     if (!pieces.take_all([&] {
             f.take(pieces);
+            if (MODE == Mode::WIDE) f.far.take(pieces, f.k, f.room());
             pieces.take(f.blocks, MODE == Mode::WIDE ? 0 : f.room() * ROWS * size_t(f.k / fast.step));
         }))
         return false;

@@ -67,9 +67,11 @@ MMAPROBE_HD F32s scale_of(I32s bounded) { return power_of_two((2 * 127 + TOP_EXP
 // x times scale; KEEP: what is no zero stays none, for it may meet an infinity.
 template <bool KEEP>
 MMAPROBE_HD F32s scaled_item(I32s x, F32s scale) {
-    if (!KEEP) return F32s(x) * scale;
-    const I32s size = x & 0x7FFFFFFF, scaled = larger(I32s(F32s(size) * scale), splat_int(0x00800000));
-    return F32s(choose(where_set(size), scaled | (x & i32(0x80000000)), x));
+    const Parts of = in_parts(x);
+    const F32s value = of.sum * scale - of.excess * scale;
+    if (!KEEP) return value;
+    const I32s size = larger(I32s(value) & 0x7FFFFFFF, splat_int(0x00800000));
+    return F32s(choose(where_set(x & 0x7FFFFFFF), size | (x & i32(0x80000000)), x));
 }
 
 // Labels of LANES rows of `part`, words [k/2][16], and the largest of each row in offsets; true where one is special.
