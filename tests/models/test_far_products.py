@@ -99,3 +99,20 @@ def test_random_datapaths_of_wide_operands(build: str, monkeypatch: pytest.Monke
         path = Datapath(name, name, "f32", "f32", 8 * steps, tree, step, special=Special(code=0x7FFFFFFF))
         assert kernel(path) == FUSED
         check(path, far_tiles(path, 100 + i))
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_the_largest_sums_far_below_their_rows(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products whose sum does not fit 32 bits, in rows and columns whose largest items meet zeros."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
+    tree = Fused.alike((Accumulator(), Products((0, 1))), 28, "RZ", -133, to)
+    path = Datapath("tf32", "tf32", "f32", "f32", 8, tree, 2, special=Special(code=0x7FFFFFFF))
+    assert kernel(path) == FUSED
+    near_two = (127 - 60) << 23 | 0x7FE000
+    a, b = np.zeros((TILES, M, 8), np.uint32), np.zeros((TILES, 8, N), np.uint32)
+    a[..., 2:4], b[..., 2:4, :] = near_two, near_two
+    a[..., 0], b[..., 1, :] = 0x7E800000, 0x7E800000
+    a[1::2] |= np.uint32(1 << 31)
+    tiles = Batch(a, b, np.full((TILES, M, N), (127 - 120) << 23, np.uint32))
+    check(path, tiles)
