@@ -121,7 +121,8 @@ def test_random_datapaths(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(60):
         path = random_datapath(rng)
         assert kernel(path) == LATE_C, path
-        check(path, batch(path, MODES[i % len(MODES)], i, 64), 16, 2)
+        for mode in ("uniform", MODES[i % len(MODES)]):
+            check(path, batch(path, mode, i, 64), 16, 2)
 
 
 @pytest.mark.parametrize("build", BUILDS)

@@ -27,7 +27,8 @@ struct Order {
 
     Order(const i64* lanes, int k) : count(k), together(1) {
         bool by_two = k % 2 == 0;
-        for (int i = 0; i + 1 < k; i += 2) by_two = by_two && lanes[i] % 2 == 0 && lanes[i + 1] == lanes[i] + 1;
+        for (int i = 0; i + 1 < k; i += 2)
+            by_two = by_two && lanes[i + 1] == lanes[i] + 1;  // from even places: it is all lanes
         if (by_two) count = k / 2, together = 2;
         for (int i = 0; i < count; ++i) places[i] = int(lanes[i * together] / together);
     }
