@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,11 @@ def test_a_derivation_takes_an_allowance_and_fresh_vectors(capsys: pytest.Captur
     said = " ".join(capsys.readouterr().out.split())
     assert ", 700 fresh ones agree" in said
     assert "no black box of 700 vectors excludes those on fewer than 1 in 233" in said
+
+
+def test_the_package_is_a_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmaprobe", "validate", X86, X86, "x86.vdpbf16ps", "-n", "-1"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(Path(mmaprobe.__file__).with_name("__main__.py")), run_name="__main__")
+    assert ended.value.code == 2
+    assert "negative" in capsys.readouterr().err
