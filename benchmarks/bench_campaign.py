@@ -52,7 +52,9 @@ FORMS = (
     ),
     ("VDPBF16PS", "x86-64+intel", "x86.vdpbf16ps"),
     ("DPPS", "x86-64+intel", "x86.dpps"),
+    ("DPPD", "x86-64+intel", "x86.dppd"),
     ("VFMADD f32", "x86-64+intel", "x86.vfmadd.f32"),
+    ("VFMADD f16", "x86-64+intel", "x86.vfmadd.f16"),
 )
 """What a form is called, the architecture whose model is measured, and the instruction."""
 VECTORS = 1 << 22

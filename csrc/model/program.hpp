@@ -12,7 +12,7 @@
 
 // Who evaluates a program: the interpreter can, always; a kernel where models/kernels.py gives it the datapath.
 #define MMAPROBE_KERNELS(X) X(INTERPRETER) X(INTEGER_WRAPS) X(INTEGER_SATURATES) X(FUSED) \
-    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM) X(PAIRS) X(SHORT_SUMS) X(FLUSHED_CHAIN) X(LATE_C)
+    X(CHAIN) X(TWO_STAGE) X(GROUPED) X(EXACT_SUM) X(PAIRS) X(SHORT_SUMS) X(FLUSHED_CHAIN) X(LATE_C) X(TREE)
 
 #define MMAPROBE_HEADER(X)                                                                        \
     X(version) X(words) X(width) X(k) X(registers) X(code) X(code_end)                            \
@@ -45,6 +45,7 @@
 #define MMAPROBE_SHORT_SUMS(X) X(step) X(parts) X(fraction_bits) X(label_offset) X(zero_exponent) X(cutoff) X(flush) X(order)
 #define MMAPROBE_FLUSHED_CHAIN(X) X(order)
 #define MMAPROBE_LATE_C(X) X(sums) X(order)
+#define MMAPROBE_TREE(X) X(rounding) X(flush) X(count) X(operations)
 #define MMAPROBE_GROUPED(X) X(fraction_bits) X(zero_exponent) X(group) X(underflow_positive)
 #define MMAPROBE_FUSED(X) X(fraction_bits) X(zero_exponent) X(step) X(encode) X(carry)
 
@@ -86,6 +87,7 @@ MMAPROBE_ROW(PairsRow, MMAPROBE_PAIRS)
 MMAPROBE_ROW(ShortRow, MMAPROBE_SHORT_SUMS)
 MMAPROBE_ROW(FlushedChainRow, MMAPROBE_FLUSHED_CHAIN)
 MMAPROBE_ROW(LateCRow, MMAPROBE_LATE_C)
+MMAPROBE_ROW(TreeRow, MMAPROBE_TREE)
 MMAPROBE_ROW(ProductRow, MMAPROBE_PRODUCT)
 MMAPROBE_ROW(LoadRow, MMAPROBE_LOAD_C)
 MMAPROBE_ROW(FmaRow, MMAPROBE_FMA)
@@ -110,6 +112,9 @@ enum Multiply : i64 { EXACT, AND, XOR };
 enum Beyond : i64 { LARGEST, INFINITE, NOT_A_NUMBER, WRAP };
 enum NanRule : i64 { CANONICAL, GLOBAL, LOCAL, CAUSE };
 enum ScaleWhere : i64 { UNSCALED, SCALE_PRODUCT, SCALE_GROUP };
+// An operation of a tree is a word, TREE_LANE * lane + opcode, + TREE_ENCODED where a subnormal result is a zero: PRODUCT,
+// LOAD_C and ZERO push a value, FMA adds a product to the topmost, ADD takes two, STORE ends a step and is its C afterwards.
+constexpr i64 TREE_ENCODED = 16, TREE_LANE = 32, TREE_DEPTH = 8, TREE_LANES = 64;
 enum Name : i64 { NAME_A, NAME_B, NAME_C };  // in priority lists: 3 * lane + name; the acc of an Fma is NAME_C
 
 }  // namespace MMAPROBE_BUILD

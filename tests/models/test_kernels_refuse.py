@@ -24,6 +24,7 @@ from mmaprobe.models.kernels import (
     LATE_C,
     PAIRS,
     SHORT_SUMS,
+    TREE,
     TWO_STAGE,
     kernel,
 )
@@ -53,6 +54,8 @@ CASES = [
     (SHORT_SUMS, datapath_for("gfx1201", instruction("v_wmma_bf16_16x16x16_bf16", "gfx1201"))),
     (FLUSHED_CHAIN, datapath_for("x86-64+intel", instruction("x86.vdpbf16ps"))),
     (LATE_C, datapath_for("sm_90a", instruction("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_90a"))),
+    (TREE, datapath_for("x86-64+intel", instruction("x86.dpps"))),
+    (TREE, datapath_for("x86-64+intel", instruction("x86.tdpfp16ps"))),
     (INTEGER_WRAPS, DATAPATHS["s8"]), (INTEGER_WRAPS, DATAPATHS["b1 xor"]),
     (INTEGER_SATURATES, DATAPATHS["s16 saturating"]),
 ]  # fmt: skip

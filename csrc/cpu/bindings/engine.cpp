@@ -332,6 +332,7 @@ std::map<std::string, std::vector<std::string>> layout() {
             {"short_sums", {MMAPROBE_SHORT_SUMS(MMAPROBE_QUOTE)}},
             {"flushed_chain", {MMAPROBE_FLUSHED_CHAIN(MMAPROBE_QUOTE)}},
             {"late_c", {MMAPROBE_LATE_C(MMAPROBE_QUOTE)}},
+            {"tree", {MMAPROBE_TREE(MMAPROBE_QUOTE)}},
             {"opcodes", {MMAPROBE_OPCODES(MMAPROBE_QUOTE)}},
             {"header", {MMAPROBE_HEADER(MMAPROBE_QUOTE)}},
             {"operand", {MMAPROBE_OPERAND(MMAPROBE_QUOTE)}},

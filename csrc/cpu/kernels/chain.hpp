@@ -83,8 +83,7 @@ void run_lanes(const LayoutCall& call, int k, T nan) {
 inline bool evaluate(const LayoutCall& call) {
     const Header header{call.program};
     const ChainRow rules{call.program + header[Header::rules]};
-    constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    const Environment environment(modes[rules[ChainRow::rounding]]);
+    const Environment environment(ROUNDINGS[rules[ChainRow::rounding]]);
     const int k = int(header[Header::k]);
     if (OperandRow{call.program + header[Header::a]}[OperandRow::bytes] == 4)
         run_lanes<F32s, float>(call, k, __builtin_bit_cast(float, u32(header[Header::nan_code])));

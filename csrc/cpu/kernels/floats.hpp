@@ -6,7 +6,9 @@
 
 #include "cpu/kernels/tiles.hpp"
 #include "model/lanes.hpp"
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
@@ -24,13 +26,24 @@ typedef i64 I64s __attribute__((vector_size(4 * LANES)));
 typedef float F32h __attribute__((vector_size(2 * LANES)));
 typedef i32 I32h __attribute__((vector_size(2 * LANES)));
 
-// IEEE rules while it lives: a rounding mode, subnormals kept, no traps, whatever the thread had set.
+constexpr int ROUNDINGS[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};  // as the rows of rules number them
+
+// IEEE rules while it lives: a rounding mode, no traps, whatever the thread had set; subnormals kept, or, where a build can
+// (FLUSHES), results that are tiny after rounding zeros.
 struct Environment {
+#if defined(__x86_64__)
+    static constexpr bool FLUSHES = true;
+#else
+    static constexpr bool FLUSHES = false;
+#endif
     fenv_t saved;
-    explicit Environment(int rounding = FE_TONEAREST) {
+    explicit Environment(int rounding = FE_TONEAREST, [[maybe_unused]] bool flush = false) {
         fegetenv(&saved);
         fesetenv(FE_DFL_ENV);
         fesetround(rounding);
+#if defined(__x86_64__)
+        if (flush) _mm_setcsr(_mm_getcsr() | 0x8000);
+#endif
     }
     ~Environment() { fesetenv(&saved); }
 };

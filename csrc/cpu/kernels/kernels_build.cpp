@@ -6,6 +6,7 @@
 #include "cpu/kernels/late_c.hpp"
 #include "cpu/kernels/pairs.hpp"
 #include "cpu/kernels/tiles.hpp"
+#include "cpu/kernels/tree.hpp"
 #include "cpu/kernels/two_stage.hpp"
 #include "model/program.hpp"
 
@@ -33,6 +34,7 @@ static const LayoutKernel KERNELS[] = {
     {SHORT_SUMS, short_sums},
     {FLUSHED_CHAIN, flushed_chain::evaluate},
     {LATE_C, late_c::evaluate},
+    {TREE, tree::evaluate},
 };
 
 bool has_layout_kernel(const i64* program) {

@@ -123,6 +123,7 @@ class ProgramCheck {
                 return lanes(baseline::FlushedChainRow{words + at}[baseline::FlushedChainRow::order]);
             }
             case baseline::LATE_C: return late_c(at);
+            case baseline::TREE: return tree(at);
             default: return;
         }
     }
@@ -150,6 +151,38 @@ class ProgramCheck {
     void lanes(int64_t at) const {
         within(at, (*this)[baseline::Header::k]);
         for (int64_t i = 0; i < (*this)[baseline::Header::k]; ++i) lane(words[at + i]);
+    }
+    // Operands of a width that their result has, or half of 32 bits; operations that keep within their stack.
+    void tree(int64_t at) const {
+        using H = baseline::Header;
+        using Row = baseline::TreeRow;
+        using baseline::Opcode;
+        const int64_t out = out_bytes(), c = (*this)[H::c];
+        const auto bytes = [&](int64_t row) { return words[row + baseline::OperandRow::bytes]; };
+        for (const int64_t factor : {bytes((*this)[H::a]), bytes((*this)[H::b])})
+            need(factor == out || (factor == 2 && out == 4));
+        need(out >= 2 && (*this)[H::k] <= baseline::TREE_LANES && (c == baseline::ABSENT || bytes(c) == out));
+        within(at, Row::SIZE);
+        const Row row{words + at};
+        need(row[Row::rounding] >= 0 && row[Row::rounding] < 4);
+        for (int place = 0; place < 3; ++place) need(((*this)[H::fma_order] >> 2 * place & 3) != 0);
+        within(row[Row::operations], row[Row::count]);
+        int64_t depth = 0;
+        for (int64_t i = 0; i < row[Row::count]; ++i) {
+            const int64_t word = words[row[Row::operations] + i];
+            need(word >= 0);
+            lane(word / baseline::TREE_LANE);
+            switch (Opcode(word % baseline::TREE_ENCODED)) {
+                case Opcode::PRODUCT:
+                case Opcode::LOAD_C:
+                case Opcode::ZERO: need(++depth <= baseline::TREE_DEPTH); break;
+                case Opcode::FMA: need(depth >= 1); break;
+                case Opcode::ADD: need(--depth >= 1); break;
+                case Opcode::STORE: need(depth-- == 1); break;
+                default: need(false);
+            }
+        }
+        need(depth == 0);
     }
     void short_sums(int64_t at) const {
         using Row = baseline::ShortRow;

@@ -16,9 +16,11 @@ from mmaprobe.models.kernels_float import (
     exact_sum_rules,
     flushed_chain_rules,
     grouped_rules,
+    leaf_of,
     like,
     pairs_rules,
     short_sums_rules,
+    tree_rules,
     two_stage_rules,
 )
 from mmaprobe.models.program_rows import COLUMNS, encode_row
@@ -38,11 +40,11 @@ from mmaprobe.parameters.datapath import (
 
 KERNELS = (
     "INTERPRETER", "INTEGER_WRAPS", "INTEGER_SATURATES", "FUSED", "CHAIN", "TWO_STAGE", "GROUPED", "EXACT_SUM",
-    "PAIRS", "SHORT_SUMS", "FLUSHED_CHAIN", "LATE_C",
+    "PAIRS", "SHORT_SUMS", "FLUSHED_CHAIN", "LATE_C", "TREE",
 )  # fmt: skip
 (
     INTERPRETER, INTEGER_WRAPS, INTEGER_SATURATES, FUSED, CHAIN, TWO_STAGE, GROUPED, EXACT_SUM, PAIRS, SHORT_SUMS,
-    FLUSHED_CHAIN, LATE_C,
+    FLUSHED_CHAIN, LATE_C, TREE,
 ) = range(len(KERNELS))  # fmt: skip
 MOST_FRACTION_BITS = 28
 """Fraction bits of a cut product at most: it stays below 2**30."""
@@ -77,6 +79,7 @@ def late_c_rules(path: Datapath) -> Rules | None:
 FLOAT_RULES = {
     CHAIN: chain_rules, TWO_STAGE: two_stage_rules, GROUPED: grouped_rules, EXACT_SUM: exact_sum_rules,
     PAIRS: pairs_rules, SHORT_SUMS: short_sums_rules, FLUSHED_CHAIN: flushed_chain_rules, LATE_C: late_c_rules,
+    TREE: tree_rules,
 }  # fmt: skip
 
 
@@ -118,16 +121,11 @@ def _is_fused(path: Datapath) -> bool:
 def _fused(path: Datapath, tree: Fused, given: Encode) -> Datapath:
     """What the kernel of fused sums makes of the fields that it honours; it flushes nothing: tininess is idle."""
     to = Encode(given.format, given.rounding, given.overflow, "keep", given.tininess, "positive", given.underflow)
-    first, leaves = tree.terms[0], (_leaf(term.of) for term in tree.terms)
+    first, leaves = tree.terms[0], (leaf_of(term.of) for term in tree.terms)
     scale = None if path.scale is None else Scale(path.scale.format, path.scale.size)
     product = Product(label=path.product.label)
     tree = Fused.alike(leaves, first.fraction_bits, "RZ", first.zero_exponent, to)
     return like(path, tree, scale=scale, product=product)
-
-
-def _leaf(node: Node) -> Node:
-    """What a kernel takes a leaf for: the products of these lanes, or C."""
-    return Products(node.lanes) if isinstance(node, Products) else Accumulator()
 
 
 def _is_plain(fmt: Format) -> bool:
@@ -183,5 +181,5 @@ def _summed(path: Datapath, tree: Exact) -> Datapath:
     to = Encode(
         path.d, given.rounding, given.overflow, given.subnormals, given.tininess, given.zero, given.underflow
     )  # fmt: skip
-    terms = tuple(map(_leaf, tree.terms))
+    terms = tuple(map(leaf_of, tree.terms))
     return like(path, Exact(terms, to), order=path.order, product=Product(multiply=path.product.multiply))

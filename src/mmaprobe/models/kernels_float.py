@@ -9,11 +9,13 @@ any other value of it is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mmaprobe import formats
-from mmaprobe.models.program_rows import NEVER, NO_LABEL
+from mmaprobe.models.program_rows import ADD, FMA, LOAD_C, NEVER, NO_LABEL, PRODUCT, STORE, ZERO
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -29,6 +31,8 @@ from mmaprobe.parameters.datapath import (
     Scale,
     Special,
     Term,
+    Zero,
+    walk,
 )
 
 
@@ -56,6 +60,10 @@ _DOUBLE = 53
 _BELOW = 8
 """Fraction bits that a sum of products keeps more than C (CDNA3)."""
 _CARRY = OperandOf("f32")
+_FACTORS = {"f16": {"f16"}, "f32": {"f16", "bf16", "f32"}, "f64": {"f64"}}
+"""Formats of a and b that a tree whose numbers are of d takes."""
+_TREE_LANES, _TREE_DEPTH, _TREE_ENCODED, _TREE_LANE = 64, 8, 16, 32
+"""As ``csrc/model/program.hpp`` has them."""
 _INTEGER = 30
 """Bits of a magnitude that a sum of 32 bits always holds."""
 
@@ -70,6 +78,11 @@ def like(path: Datapath, tree: Node, **fields: Any) -> Datapath:
         "canonical", given.code, given.priority, given.quiet, given.signalling_first, given.factor_code
     )  # fmt: skip
     return Datapath(path.a, path.b, path.c, path.d, path.k, tree, path.step, special=special, **fields)
+
+
+def leaf_of(node: Node) -> Node:
+    """What a kernel takes a leaf for: the products of these lanes, or C."""
+    return Products(node.lanes) if isinstance(node, Products) else Accumulator()
 
 
 def chain_rules(path: Datapath) -> Rules | None:
@@ -107,6 +120,79 @@ def flushed_chain_rules(path: Datapath) -> Rules | None:
     if not _nan_is_one(path) or path != replace(plain, special=replace(plain.special, nan="global")):
         return None
     return {"order": tuple(lanes[place] for lanes in path.steps for place in tree.lanes)}
+
+
+def tree_rules(path: Datapath) -> Rules | None:
+    """Products, sums and fused multiply-adds in any tree, all rounded to d in one mode (``kernels/tree.hpp``).
+
+    Results that are tiny after rounding may be zeros, all of them, or those that are subnormal as encoded, of any.
+    """
+    tree, given = path.tree, path.special
+    if not isinstance(tree, (Add, Fma)) or path.d not in _FACTORS or path.k > _TREE_LANES:
+        return None
+    ends = {node.to for node in walk(tree) if isinstance(node, (Add, Fma))} | ({path.product.to} - {None})
+    ours = {Encode(path.d, tree.to.rounding, subnormals=to.subnormals, tininess=to.tininess) for to in ends if to}
+    flushed = {to.tininess if to.subnormals == "signed_zero" else to.subnormals for to in ends if to}
+    if ends != ours or not (flushed == {"after"} or flushed <= {"keep", "encoded"}) or tree.to.rounding not in _MODES:
+        return None
+    operations = tuple(_operations(path))
+    fit = {path.a, path.b} <= _FACTORS[path.d] and path.c in (None, path.d)
+    if not fit or not _fits_stack(operations) or (path.d == "f16" and flushed != {"keep"}):
+        return None
+    read = {name: getattr(path, name) for name in ("operand_a", "operand_b", "operand_c")}
+    read = {name: Operand(given.subnormals, given.mask, given.sign) for name, given in read.items()}
+    plain = like(path, _rounded_tree(tree), order=path.order, product=Product(path.product.to), **read)
+    if given.nan == "local" and given.quiet:
+        plain = replace(plain, special=replace(plain.special, nan="local"))
+    if not _nan_is_one(path) or not _codes_are_quiet(path) or path != plain:
+        return None
+    return {
+        "rounding": _MODES.index(tree.to.rounding), "flush": int(flushed == {"after"}),
+        "count": len(operations), "operations": operations,
+    }  # fmt: skip
+
+
+def _rounded_tree(node: Node) -> Node:
+    """What the kernel makes of a tree."""
+    if isinstance(node, Fma):
+        return Fma(_rounded_tree(node.acc), node.lanes, node.to)
+    if isinstance(node, Add):
+        return Add(_rounded_tree(node.x), _rounded_tree(node.y), node.to)
+    return Zero() if isinstance(node, Zero) else leaf_of(node)
+
+
+def _operations(path: Datapath) -> Iterator[int]:
+    """A tree in the order in which a stack takes it, step after step (``TREE_LANE`` in ``csrc/model/program.hpp``); -1
+    for what the kernel has no operation for."""
+    to = path.product.to
+
+    def of(node: Node, lanes: tuple[int, ...]) -> Iterator[int]:
+        if isinstance(node, Fma) and to is None:
+            yield from of(node.acc, lanes)
+            yield from (FMA + _ended(node.to) + _TREE_LANE * lanes[place] for place in node.lanes)
+        elif isinstance(node, Add):
+            yield from of(node.x, lanes)
+            yield from of(node.y, lanes)
+            yield ADD + _ended(node.to)
+        elif isinstance(node, Products) and len(node.lanes) == 1 and to is not None:
+            yield PRODUCT + _ended(to) + _TREE_LANE * lanes[node.lanes[0]]
+        else:
+            yield LOAD_C if node == Accumulator() else ZERO if node == Zero() else -1
+
+    for lanes in path.steps:
+        yield from of(path.tree, lanes)
+        yield STORE
+
+
+def _ended(to: Encode) -> int:
+    """Whether a result that is a subnormal as encoded is a zero (``TREE_ENCODED``)."""
+    return _TREE_ENCODED if (to.subnormals, to.tininess) == ("signed_zero", "encoded") else 0
+
+
+def _fits_stack(operations: tuple[int, ...]) -> bool:
+    """Whether the kernel has all operations, and a place for each value that waits."""
+    pushed = [{ADD: -1, STORE: -1, FMA: 0}.get(word % _TREE_ENCODED, 1) for word in operations]
+    return min(operations) >= 0 and max(accumulate(pushed)) <= _TREE_DEPTH
 
 
 def two_stage_rules(path: Datapath) -> Rules | None:

@@ -47,6 +47,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "flushed_chain": ("order",),
     "late_c": ("sums", "order"),
+    "tree": ("rounding", "flush", "count", "operations"),
     "PRODUCT": ("to", "lane"),
     "LOAD_C": ("to",),
     "ZERO": ("to",),
