@@ -223,7 +223,7 @@ MMAPROBE_HD void make_circuit(const Domain& t, i32 family, const Stream& stream,
                               Put& put) {
     const Drawn d(t, stream, index, part, parts);
     const Block shared = family == CODES ? Block{} : stream.draw(index >> GROUP_BITS, SHARED, 0);
-    const Circuit circuit(t, family, stream, index, d.v, shared);
+    const Circuit<u64> circuit(t, family, stream, index, d.v, CircuitGroup(t, family, index, shared));
     const auto lane = [&](i32 k) MMAPROBE_INLINED { return circuit.of(k); };
     const i32 chunks = t.space.live / (t.space.chunk ? t.space.chunk / 2 : 1);
     MMAPROBE_ROLLED for (i32 i = part; i < chunks; i += parts) put_chunk<u64>(d, i, lane, put);
@@ -231,7 +231,7 @@ MMAPROBE_HD void make_circuit(const Domain& t, i32 family, const Stream& stream,
         if (put.wants_a()) put.scale_a(g, unit_scale(t));
         if (put.wants_b()) put.scale_b(g, unit_scale(t));
     }
-    if (t.c.present && !part) put.c(circuit.c);
+    if (t.c.present && !part) put.c(circuit.addend(t));
 }
 
 // Boundary values in one of 4 operands, of extremes in all; half of these repeat one pair in all lanes.

@@ -30,7 +30,7 @@ class CodeTiles {
             Row codes, elsewhere;
             for (int row = 0; row < STRIP; ++row) {
                 codes[row] = Item(code_a(first + u64(strip * STRIP + row)));
-                elsewhere[row] = alone || Circuit::special(t.a, codes[row]) ? Item(0) : codes[row];
+                elsewhere[row] = alone || Circuit<u64>::special(t.a, codes[row]) ? Item(0) : codes[row];
             }
             for (int k = 0; k < t.space.k; ++k, to += STRIP) memcpy(to, k == lane ? &codes : &elsewhere, sizeof codes);
         }
@@ -42,12 +42,12 @@ class CodeTiles {
         const int live = t.space.live;
         for (int column = 0; column < p.n; ++column, to += live) {
             const u64 code = code_b(first + u64(column));
-            if (alone || Circuit::special(t.b, code)) {
+            if (alone || Circuit<u64>::special(t.b, code)) {
                 memset(to, 0, size_t(live) * sizeof(Item));
                 to[lane] = Item(code);
                 continue;
             }
-            const Item turns[2] = {Item(code), Item(Circuit::minus(t.b, code))};
+            const Item turns[2] = {Item(code), Item(Circuit<u64>::minus(t.b, code))};
             for (int k = 0; k < live; ++k) to[k] = turns[k & 1];
             to[live - 1] = turns[0];
         }

@@ -187,6 +187,56 @@ __attribute__((noinline)) inline void mirror_products(const Domain& domain, cons
     }
 }
 
+// What vectors of a tile hold in their lanes and in C, member by member of `Circuit`.
+struct Circuits {
+    u32 a[VECTORS], b[VECTORS], a_other[VECTORS], b_other[VECTORS], a_third[VECTORS], b_third[VECTORS], c[VECTORS];
+    i32 lane[VECTORS], other[VECTORS], third[VECTORS], dropped[VECTORS], mirror[VECTORS];
+
+    MMAPROBE_HD void put(int n, const Circuit<u32>& circuit) {
+        a[n] = circuit.a;
+        b[n] = circuit.b;
+        a_other[n] = circuit.a_other;
+        b_other[n] = circuit.b_other;
+        a_third[n] = circuit.a_third;
+        b_third[n] = circuit.b_third;
+        c[n] = circuit.c;
+        lane[n] = circuit.lane;
+        other[n] = circuit.other;
+        third[n] = circuit.third;
+        dropped[n] = circuit.dropped;
+        mirror[n] = circuit.mirrors ? 0 : -1;
+    }
+    MMAPROBE_HD CircuitLanes<u32> get(int n, i32 live) const {
+        return {a[n], b[n],    a_other[n], b_other[n], a_third[n], b_third[n],
+                live, lane[n], other[n],   third[n],   dropped[n]};
+    }
+};
+
+// Vectors first .. last - 1 of a tile, all of one group; the first vector of the tile has the index `start`.
+template <Family FAMILY>
+__attribute__((noinline)) void aim_circuits(const Domain& domain, const Stream& stream, const VectorWords& words,
+                                            const CircuitGroup& group, u64 start, int first, int last, Circuits& to) {
+    Domain t = domain;
+    t.a.is_float = 1;  // as the compiler does not know
+    const Stream drawn = stream;
+    const CircuitGroup turns = group;
+    const u32(*const v)[VECTORS] = words.w;
+    MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) {
+        const u32 own[8] = {v[0][n], v[1][n], v[2][n], v[3][n], v[4][n], v[5][n], v[6][n], v[7][n]};
+        to.put(n, Circuit<u32>(t, FAMILY, drawn, start + u64(n), own, turns));
+    }
+}
+
+// Codes of lane k.
+inline __attribute__((noinline)) void circuit_lanes(const Circuits& from, i32 live, int k, int count, u32* __restrict a,
+                                                    u32* __restrict b) {
+    for (int n = 0; n < count; ++n) {
+        const Codes<u32> pair = from.get(n, live).of(k);
+        a[n] = pair.a;
+        b[n] = pair.b;
+    }
+}
+
 // Places to rows of `items` items.
 template <int Items, class To, class Code>
 void rows_of(To* __restrict to, const Code* __restrict codes, int items, int pitch, int count) {
@@ -225,6 +275,7 @@ class Separate {
     const int live, pitch;
     VectorWords v;
     Addends addends;
+    Circuits pairs;
     std::vector<u32> memory;
     std::vector<u64> codes, whole;  // of a, then of b; of a whole vector's b
     Words lane, wide, scale;
@@ -453,27 +504,69 @@ class Separate {
         store(t.c, call.out[2], done, c, count);
     }
 
-    void circuits(i64 done, int count, int padded) {
+    // Scales of 1.
+    void unit_scales(i64 done, int count) {
         const u64 unit = unit_scale(t);
+        for (int side = 0; side < 2; ++side)
+            for (i64 at = done * t.space.groups; at < (done + count) * t.space.groups; ++at)
+                store(t.scale, call.out[3 + side], at, &unit, 1);
+    }
+
+    // Whether what C mirrors is exact in binary64, and codes have 32 bits at most.
+    bool is_narrow() const {
+        return t.a.is_float && !is_wide() && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS &&
+               (!t.c.present || (t.c.is_float && t.c.item <= 4));
+    }
+
+    // Circuits of narrow floats, group by group.
+    template <Family FAMILY>
+    void narrow_circuits(i64 done, int count, int padded) {
+        const u64 start = call.start + u64(done);
+        v.draw(keys, start, padded, 2);
+        for (int first = 0, last; first < padded; first = last) {
+            const u64 index = start + u64(first);
+            last = smaller(padded, first + (1 << GROUP_BITS) - int(index & ((1u << GROUP_BITS) - 1)));
+            const CircuitGroup group(t, FAMILY, index, stream.draw(index >> GROUP_BITS, SHARED, 0));
+            aim_circuits<FAMILY>(t, stream, v, group, start, first, last, pairs);
+        }
+        u32 *const a = reinterpret_cast<u32*>(codes.data()), *const b = a + pitch * live;
+        for (int k = 0; k < live; ++k) circuit_lanes(pairs, live, k, padded, a + k * pitch, b + k * pitch);
+        if (t.c.present) {
+            const u32 bits = ~u32(0) >> (32 - 8 * t.c.item);
+            for (int n = 0; n < padded; ++n) {
+                c[n] = pairs.c[n] & bits;
+                addends.mirror[n] = pairs.mirror[n];
+                addends.delta[n] = 0;
+                aims.scale[n] = 0;
+            }
+            mirror_products(t, addends, pairs.a, pairs.b, aims.scale, pitch, padded, c);
+            store(t.c, call.out[2], done, c, count);
+        }
+        unit_scales(done, count);
+        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        emit_b(done, count, b);
+    }
+
+    void circuits(i64 done, int count, int padded) {
+        if (is_narrow() && call.family == MULTIPLIER) return narrow_circuits<MULTIPLIER>(done, count, padded);
+        if (is_narrow() && call.family == CARRIES) return narrow_circuits<CARRIES>(done, count, padded);
         u64 *const a = codes.data(), *const b = a + pitch * live;
         v.draw(keys, call.start + u64(done), padded, 2);
-        Block shared{};
+        CircuitGroup group(t, call.family, call.start, Block{});
         for (int vector = 0; vector < count; ++vector) {
             const u64 index = call.start + u64(done + vector);
             if (vector == 0 || (index & ((1u << GROUP_BITS) - 1)) == 0)
-                shared = stream.draw(index >> GROUP_BITS, SHARED, 0);
+                group = {t, call.family, index, stream.draw(index >> GROUP_BITS, SHARED, 0)};
             const VectorWords::All w = v.of(vector);
-            const Circuit circuit(t, call.family, stream, index, w.w, shared);
+            const Circuit<u64> circuit(t, call.family, stream, index, w.w, group);
             for (int k = 0, n = vector; k < live; ++k, n += pitch) {
                 const Codes<u64> pair = circuit.of(k);
                 a[n] = pair.a;
                 b[n] = pair.b;
             }
-            c[vector] = circuit.c;
-            for (int side = 0; side < 2; ++side)
-                for (int g = 0; g < t.space.groups; ++g)
-                    store(t.scale, call.out[3 + side], (done + vector) * t.space.groups + g, &unit, 1);
+            c[vector] = circuit.addend(t);
         }
+        unit_scales(done, count);
         if (t.c.present) store(t.c, call.out[2], done, c, count);
         store_rows(t.a, call.out[0], done, a, live, pitch, count);
         emit_b(done, count, b);

@@ -1,9 +1,10 @@
 // The kernel of trees of products, sums and fused multiply-adds, each rounded to the format of the result in one of the
-// four modes, with the processor's own operations (DPPS, DPPD, VFMADD231PH; TDPBF16PS).
+// four modes, with the processor's own operations (DPPS, DPPD, VFMADD231PH, AMX's tiles of floats).
 //
-// Of none of these units are they the circuits: DPPS and DPPD are instructions of their own, binary16 is rounded here out
-// of binary64, tiles are no lanes.  The integer engine is held against this kernel all the same, NaNs bit for bit: where
-// every operation hands one on, a register that has any is computed again, each operation followed by its choice.
+// DPPS, DPPD and the tiles are other instructions than these, and binary16 is rounded here out of binary64; of the
+// flushed VFMADD231PS and PD the operation is the rule, as in chain.hpp.  What judges all of it are the stages, which
+// compute by integers.  Where every operation hands on a NaN, a register that ends in any is computed again, each
+// operation followed by its choice.
 #pragma once
 #include <memory>
 
