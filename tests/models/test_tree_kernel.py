@@ -278,7 +278,7 @@ def test_as_many_values_as_wait() -> None:
 
 TREE_ROW = COLUMNS["tree"].index
 HOSTILE: dict[str, list[int]] = {
-    "a sum of one value": [LOAD_C, ADD, STORE], "nothing kept": [STORE], "nothing to add to": [FMA, STORE],
+    "a sum of one value": [LOAD_C, ADD, LOAD_C, STORE], "nothing kept": [STORE], "nothing to add to": [FMA, STORE],
     "a lane too many": [PRODUCT + 32 * 4, STORE], "a step of two values": [LOAD_C, PRODUCT, STORE],
     "a value left": [LOAD_C, STORE, LOAD_C], "too many values": [*[LOAD_C] * 9, *[ADD] * 8, STORE],
     "no operation": [9, STORE], "a word below zero": [LOAD_C, -32, ADD, STORE],
