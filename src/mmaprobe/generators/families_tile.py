@@ -34,6 +34,9 @@ TOPS = np.array([ONES, FULL, POW2, TOP2])
 ALONE = np.array([FULL, POW2, ONES, LOWBIT])
 DELTA = np.array([0, 0, 0, 0, 0, 0, 1, -1])
 """Last places by which a C that mirrors a product is beside it."""
+BELOW_GROUPS = 18
+"""Binades that sums of scaled groups keep below those of other units: 35 below 2^-139, not 25 or 26 below 2^-126 and a
+little (``zlad`` guesses where)."""
 NARROW = 40
 """Products that span fewer binades span little: terms far below others need the lowest of them."""
 NONE = -1
@@ -267,10 +270,11 @@ def tie(t: Domain, r: Halves, tile: Tiles) -> Rows:
     """
     s, (low, high) = t.space, tie_range(t)
     i, j, third = r.lanes(s.live)
-    narrow = s.product_top - s.d_fraction - 1 < s.product_low or s.live == 1
+    narrow = s.product_top - s.d_fraction - 1 < s.product_low or s.live == 1 or s.groups == 1
+    in_blocks = r.late(3) & (s.groups > 0)  # a half of a block's largest term is out of its reach
     bottom = np.clip(tile.low, low, high)
     reach = np.clip(tile.high, low, high) - bottom + 1
-    c_big = ((r.two(0) != 0) | narrow) & (t.c.present != 0)
+    c_big = ((r.two(0) != 0) | narrow | (in_blocks != 0)) & (t.c.present != 0)
     room = np.where(r.late(0, 3) == 0, np.minimum(reach, 3), reach)
     half_c, lane_m = bottom + pick16(r.r[1], room), np.clip(r.anchor(t, tile), s.anchor_low, s.anchor_top)
     lane_m = np.maximum(lane_m, np.minimum(tile.high, tile.low + s.d_fraction + 3))  # the half is in reach, too
@@ -307,7 +311,7 @@ def zlad(t: Domain, r: Halves, tile: Tiles) -> Rows:
     i, j, third = r.lanes(s.live)
     plain = r.two(0) == 0
     m, last = r.anchor(t, tile), s.d_low - 1 + pick16(r.r[1], 3)
-    guess = s.d_normal - 26 - pick16(r.r[7], 10)
+    guess = s.d_normal - 26 - pick16(r.r[7], 10) - BELOW_GROUPS * (r.late(4) & (s.groups > 0))
     rung = np.where(r.bit(3), guess, s.d_normal - pick16(r.r[7], 64))
     low = s.d_low + pick16(r.r[4], 3)
     pattern = np.where(plain, FULL, POW2)
