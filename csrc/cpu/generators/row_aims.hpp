@@ -177,8 +177,12 @@ struct ThreeLanes {
         : i(below(w.r[2], count)), j(after(i, w.r[3], count)), third(after(j, w.r[4], count)) {}
 };
 
-constexpr i32 BELOW_GROUPS = 18;  // binades that sums of scaled groups keep below those of other units
+constexpr i32 MORE_OF_GROUPS = 11;  // binades that sums of scaled groups keep more than others
 constexpr i32 NARROW = 40;  // binades: products that span fewer leave little room below
+
+Short more_of_groups(const Domain& t, const RowWords& w) {
+    return Short(w.r[7] >> 4 & 1) * fill(t.space.groups ? MORE_OF_GROUPS : 0);
+}
 
 i32 most_drift(const Domain& t) { return smaller(3, (t.b.top - t.b.normal) / 4); }
 
@@ -234,7 +238,8 @@ struct CancelRows {
         const i32 live = t.space.live, count = live + t.c.present;
         const ThreeLanes at(w, count);
         const Short m = anchors(t, w, reach), distance = below(w.r[7], 45), kind = w.two(0);
-        const Short offset = (kind & 2) != 0 ? ((kind & 1) != 0 ? fill(t.space.d_fraction - 1) : distance)
+        const Short lowest = fill(t.space.d_fraction - 1) + more_of_groups(t, w);
+        const Short offset = (kind & 2) != 0 ? ((kind & 1) != 0 ? lowest : distance)
                                              : ((kind & 1) != 0 ? distance - 2 : Short{});
         const Short pair = count == 2 ? pick_of(w.two(5), POW2, FULL, FULL, FULL)
                                       : pick_of(w.two(5), POW2, POW2, FULL, TOP2);
@@ -357,8 +362,7 @@ struct ZladRows {
         x.lane[2] = (plain | (at.third == at.i)) ? fill(-1) : at.third;
         x.exponent[0] = fill(s.d_low - 1) + below(w.r[1], 3);
         x.exponent[1] = fill(s.d_low - 1) + below(w.r[7] << 3, 3);
-        const Short deeper = Short(w.r[7] >> 4 & 1) != 0 ? fill(s.groups ? BELOW_GROUPS : 0) : Short{};
-        const Short guess = fill(s.d_normal - 26) - deeper - below(w.r[7], 10);
+        const Short guess = fill(s.d_normal - 26) - more_of_groups(t, w) * fill(2) - below(w.r[7], 10);
         x.exponent[2] = w.is(3) ? guess : fill(s.d_normal) - below(w.r[7], 64);
         for (int i = 0; i < 3; ++i) x.negative[i] = w.bit(5 + i);
         x.base = m;

@@ -34,9 +34,9 @@ TOPS = np.array([ONES, FULL, POW2, TOP2])
 ALONE = np.array([FULL, POW2, ONES, LOWBIT])
 DELTA = np.array([0, 0, 0, 0, 0, 0, 1, -1])
 """Last places by which a C that mirrors a product is beside it."""
-BELOW_GROUPS = 18
-"""Binades that sums of scaled groups keep below those of other units: 35 below 2^-139, not 25 or 26 below 2^-126 and a
-little (``zlad`` guesses where)."""
+MORE_OF_GROUPS = 11
+"""Binades that sums of scaled groups keep more than others: 35 below their largest term, not about 24; and as many
+their lowest label, -139, lies lower (``Datapath`` of mxf4 and mxf4nvf4).  Some rows aim there, of units with scales."""
 NARROW = 40
 """Products that span fewer binades span little: terms far below others need the lowest of them."""
 NONE = -1
@@ -208,7 +208,8 @@ def cancel(t: Domain, r: Halves, tile: Tiles) -> Rows:
     count = live + t.c.present
     i, j, _ = r.lanes(count)
     distance, kind = pick16(r.r[7], 45), r.two(0)
-    offset = np.choose(kind, [0 * m, distance - 2, distance, t.space.d_fraction - 1 + 0 * m])
+    last = t.space.d_fraction - 1 + MORE_OF_GROUPS * (r.late(4) & (t.space.groups > 0))
+    offset = np.choose(kind, [0 * m, distance - 2, distance, last + 0 * m])
     spread = np.array([43, 5, 1, 5])[kind]
     pair = (PAIRS_ALONE if count == 2 else ANCHORS)[r.two(5)]
     upper = np.where((pair == FULL) & (r.bit(14) != 0), UPPER, pair)  # equal in the upper half only
@@ -311,7 +312,7 @@ def zlad(t: Domain, r: Halves, tile: Tiles) -> Rows:
     i, j, third = r.lanes(s.live)
     plain = r.two(0) == 0
     m, last = r.anchor(t, tile), s.d_low - 1 + pick16(r.r[1], 3)
-    guess = s.d_normal - 26 - pick16(r.r[7], 10) - BELOW_GROUPS * (r.late(4) & (s.groups > 0))
+    guess = s.d_normal - 26 - pick16(r.r[7], 10) - 2 * MORE_OF_GROUPS * (r.late(4) & (s.groups > 0))
     rung = np.where(r.bit(3), guess, s.d_normal - pick16(r.r[7], 64))
     low = s.d_low + pick16(r.r[4], 3)
     pattern = np.where(plain, FULL, POW2)
