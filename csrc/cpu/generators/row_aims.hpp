@@ -273,7 +273,8 @@ struct UlpRows {
     static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
         const Space& s = t.space;
         const Short anchor = anchors(t, w, reach), c_big = w.is(0) & fill(-i32(t.c.present != 0));
-        const Short distance = w.is(1) ? fill(s.d_fraction + 1) : 1 + below(w.r[7], 44);
+        const Short last = fill(s.d_fraction + 1) + more_of_groups(t, w);
+        const Short distance = w.is(1) ? last : 1 + below(w.r[7], 44);
         const Short m = (c_big & w.is(2)) ? least_of(anchor + distance, fill(s.c_top)) : anchor;
         const Short large = pick_of(w.two(8), POW2, FULL, ONES, LOWBIT), fine = w.is(11) ? fill(FULL) : fill(POW2);
         Rows x;

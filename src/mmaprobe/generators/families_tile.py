@@ -234,7 +234,8 @@ def ulp(t: Domain, r: Halves, tile: Tiles) -> Rows:
     """One big term (C or a lane); the others near its last place, or around one distance below it."""
     s, anchor = t.space, r.anchor(t, tile)
     c_big = r.bit(0) & t.c.present
-    distance = np.where(r.bit(1), s.d_fraction + 1, 1 + pick16(r.r[7], 44))
+    last = s.d_fraction + 1 + MORE_OF_GROUPS * (r.late(4) & (s.groups > 0))
+    distance = np.where(r.bit(1), last, 1 + pick16(r.r[7], 44))
     m = np.where(c_big & r.bit(2), np.minimum(anchor + distance, s.c_top), anchor)
     large, fine = BIG[r.two(8)], np.where(r.bit(11), FULL, POW2)
     density, vary, sign = DENSITY[r.two(3)], 1 - r.bit(5), r.bit(7)

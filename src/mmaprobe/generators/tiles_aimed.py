@@ -43,7 +43,7 @@ JITTER = np.array([3, 20])
 
 
 @dataclass
-class Words:
+class TileWords:
     """Random words of tiles, their rows and columns: four of each, numbers of lanes and of a's elements, numbers of
     scale blocks, one of 16 bits each (the last of a row's or column's belongs to all)."""
 
@@ -57,7 +57,7 @@ class Words:
     column_scales: Codes
 
     @classmethod
-    def drawn(cls, t: Domain, stream: int, seed: int, first: NDArray[np.uint64], m: int, n: int) -> Words:
+    def drawn(cls, t: Domain, stream: int, seed: int, first: NDArray[np.uint64], m: int, n: int) -> TileWords:
         """Those of the tiles from the indices ``first`` on."""
         k, scaled, at = t.space.k, bool(t.space.groups), first[:, None]
         rows, columns = (at + np.arange(count, dtype=np.uint64) for count in (m, n))
@@ -109,7 +109,7 @@ def tile_codes(
     """a (tiles, M, K), b (tiles, K, N), c (tiles, M, N), scale_a (tiles, M, K/S) and scale_b (tiles, K/S, N) as uint64,
     of the tiles from the indices ``first`` on."""
     rule, reached = TILE_FAMILIES[family], under_scales(t)
-    drawn = Words.drawn(t, stream, seed, first, m, n)
+    drawn = TileWords.drawn(t, stream, seed, first, m, n)
     words = halves(drawn.tile)
     target = rule.target(reached, words)
     profile = tile_profile(t, target, words, drawn)
@@ -157,7 +157,7 @@ def _numbers(seed: int, stream: int, index: Any, purpose: int, count: int, bits:
     return data.view(f"<u{bits // 8}")[..., :count].astype(np.uint64)
 
 
-def tile_profile(t: Domain, target: TileTarget, words: list[Ints], drawn: Words) -> Profile:
+def tile_profile(t: Domain, target: TileTarget, words: list[Ints], drawn: TileWords) -> Profile:
     """b's exponents: one that reaches the tile's product exponent, in half of the lanes others near it that do, too."""
     (a_low, a_high), (b_low, b_high) = target.a, target.b
     wanted = target.high - pick16(words[0], target.high - target.low + 1)
@@ -214,7 +214,7 @@ def widened(f: Layout, word: Ints) -> Codes:
 
 
 def row_codes(
-    t: Domain, target: TileTarget, aims: Rows, r: Halves, drawn: Words, profile: Profile
+    t: Domain, target: TileTarget, aims: Rows, r: Halves, drawn: TileWords, profile: Profile
 ) -> tuple[Codes, Ints]:
     """Codes of a (tiles, M, K) and exponents of its scales (tiles, M, K/S).  Where b is zero, a is alive: half of it
     has the largest exponent, the rest any."""
@@ -283,7 +283,7 @@ def column_codes(
     return codes, Columns(drift, turn, stray.swapaxes(1, 2), fraction)
 
 
-def addends(t: Domain, aims: Rows, drawn: Words, profile: Profile, column: Columns) -> Codes:
+def addends(t: Domain, aims: Rows, drawn: TileWords, profile: Profile, column: Columns) -> Codes:
     """Codes of C (tiles, M, N): as the row aims, less the column's drift, turned as the column."""
 
     def each(value: Any) -> Any:
@@ -340,7 +340,7 @@ C_DENSITY = np.array([0, 0, 0, 0, 192, 32, 32, 64])
 """Of 256 results so many have a special C, by the same bits."""
 
 
-def lay_specials(t: Domain, words: list[Ints], drawn_words: Words, found: dict[str, Codes]) -> None:
+def lay_specials(t: Domain, words: list[Ints], drawn_words: TileWords, found: dict[str, Codes]) -> None:
     """Special values in place of codes of whole tiles."""
     mode, live, drawn, column = words[7] & 7, t.space.live, drawn_words.row, drawn_words.column
     common = pick16(words[6], live)
