@@ -31,8 +31,8 @@ from mmaprobe.devices.model import ModelDevice, open_model
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.generators import MIX, families_for
 from mmaprobe.generators.domain import domain
-from mmaprobe.generators.families import FAMILIES, stream_number
-from mmaprobe.generators.tiles import tile_version
+from mmaprobe.generators.families import FAMILIES, TILE_VERSIONS, stream_number
+from mmaprobe.generators.tiles import tile_version, tile_window
 from mmaprobe.validation import validate
 from mmaprobe.validation.batches import even
 from mmaprobe.validation.native import has_kernel, isa
@@ -111,9 +111,10 @@ class Form:
     def generated(self, family: str, count: int) -> float:
         """Nanoseconds that one vector takes to generate: tiles and separate vectors as a validation mixes them."""
         tiles = sum(chunk.count for chunk in even(self.made, family, 0, count, BLOCK) if chunk.tiles) / count
-        m, n = self.made.m, self.made.n
-        version = tile_version(self.made, family) if tiles else None
-        whole = self._generate(family, m, n, version) if tiles else 0.0
+        version = tile_version(self.made, family, windows=True)
+        aims = version == TILE_VERSIONS.get(family)
+        m, n = tile_window(self.made) if aims else (self.made.m, self.made.n)
+        whole = self._generate(family, m, n, version if aims else None) if tiles else 0.0
         return tiles * whole + (1 - tiles) * self._generate(family, 1, 0)
 
     def _generate(self, family: str, m: int, n: int, version: int | None = None) -> float:

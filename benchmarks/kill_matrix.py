@@ -25,9 +25,9 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for, generate, generate_tiles, plan
-from mmaprobe.generators.tiles import tile_version
+from mmaprobe.generators.tiles import tile_version, tile_window
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.operands.batch import Batch
+from mmaprobe.operands.batch import PER_RESULT, Batch
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import Neighbour, neighbours
@@ -40,11 +40,15 @@ LIKELY = 0.01
 
 def outputs_of(tiles: Batch) -> Batch:
     """The vectors of a tile's results, row by row."""
-    count, m, k = tiles.a.shape
-    n = tiles.b.shape[2]
-    a = np.broadcast_to(tiles.a[:, :, None], (count, m, n, k)).reshape(-1, k)
-    b = np.broadcast_to(tiles.b.swapaxes(1, 2)[:, None], (count, m, n, k)).reshape(-1, k)
-    return Batch(a=a, b=b, c=None if tiles.c is None else tiles.c.reshape(-1))
+    count, m, _ = tiles.a.shape
+    n, found = tiles.b.shape[2], {}
+    for name, value in tiles.items():
+        if name in PER_RESULT:
+            found[name] = value.reshape(-1)
+            continue
+        items = value.swapaxes(1, 2)[:, None] if name in ("b", "scale_b") else value[:, :, None]
+        found[name] = np.broadcast_to(items, (count, m, n, items.shape[-1])).reshape(-1, items.shape[-1])
+    return Batch(**found)
 
 
 def chunks_of(wanted: Instruction, family: str, count: int, tiles: str) -> Iterator[Chunk]:
@@ -66,7 +70,8 @@ def vectors_of(wanted: Instruction, chunk: Chunk, seed: int) -> Batch:
     """The vectors of a chunk."""
     if not chunk.tiles:
         return generate(wanted, chunk.family, seed, chunk.start, chunk.count)
-    return outputs_of(generate_tiles(wanted, chunk.family, seed, chunk.start, chunk.tiles, chunk.version))
+    made = generate_tiles(wanted, chunk.family, seed, chunk.start, chunk.tiles, chunk.version, chunk.window)
+    return outputs_of(made)
 
 
 def dependences(architecture: str, name: str, tiles: int, seed: int) -> None:
@@ -75,11 +80,12 @@ def dependences(architecture: str, name: str, tiles: int, seed: int) -> None:
     datapath = datapath_for(architecture, wanted)
     paths = [datapath, *(near.datapath for near in neighbours(datapath))]
     for family in families_for(wanted):
-        version = tile_version(wanted, family)
-        share, ratio = _spread(paths, outputs_of(generate_tiles(wanted, family, seed, 0, tiles, version)), tiles)
+        version = tile_version(wanted, family, windows=True)
+        made = outputs_of(generate_tiles(wanted, family, seed, 0, tiles, version, tile_window(wanted)))
+        share, ratio = _spread(paths, made, tiles)
         likely = ratio[share > LIKELY]
         told = f"{np.median(likely):5.1f}, at most {likely.max():5.1f}" if likely.size else "no mutant dies"
-        alone = _spread(paths, generate(wanted, family, seed, 0, tiles * wanted.m * wanted.n), tiles)[0]
+        alone = _spread(paths, generate(wanted, family, seed, 0, made.size), tiles)[0]
         killed = f"{share.max():6.1%} of the results of {tiles:,} tiles, {alone.max():6.1%} alone"
         print(f"{family}.{version:<3} {killed}; {told}")
 

@@ -23,7 +23,7 @@ def generate(
 ) -> None: ...  # fmt: skip
 def generate_layout(
     domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
-    outputs: list[_Array | None], build: str = "",
+    outputs: list[_Array | None], build: str = "", whole_m: int = 0, whole_n: int = 0,
 ) -> None: ...  # fmt: skip
 def generator_builds() -> list[str]: ...
 def generator_versions() -> list[tuple[str, int]]: ...
@@ -67,6 +67,7 @@ def silicon(
 def pipeline(
     domain: NDArray[np.int64], family: int, stream: int, seed: int, start: int, count: int, m: int, n: int,
     programs: list[_Array], answers: _Array | None = None, any_nan: bool = False, limit: int = 4, build: str = "",
+    whole_m: int = 0, whole_n: int = 0,
 ) -> tuple[int, list[int]]: ...  # fmt: skip
 
 # The roof

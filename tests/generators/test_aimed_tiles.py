@@ -14,13 +14,22 @@ from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, regenerate
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
-from mmaprobe.generators.tiles import can_aim, native_tiles, reference_tiles, takes_aims, tile_version, vector_at
-from mmaprobe.operands.batch import Batch
+from mmaprobe.generators.tiles import (
+    can_aim,
+    native_tiles,
+    reference_tiles,
+    takes_aims,
+    tile_version,
+    tile_window,
+    vector_at,
+)
+from mmaprobe.operands.batch import PER_RESULT, Batch
 from stand_ins.circuit import Fault, kills
 
 SHAPES = [(16, 8), (8, 8), (24, 5), (1, 20), (40, 17)]
 TILED = [replace(each, m=16, n=8) for each in FLOATS]
-AIMED = [each for each in TILED if takes_aims(each)]
+SCALED = [each for each in TILED if each.scale]
+NVFP4, MXFP4, MXFP8 = SCALED
 HALF, BFLOAT = TILED[0], replace(make("bf16", "bf16", "f32", "f32", 16), m=16, n=8)
 EIGHT = replace(make("e4m3", "e4m3", "f32", "f32", 8), m=16, n=8)
 MADE = {
@@ -29,6 +38,12 @@ MADE = {
     "zeros": 0x560FB121, "specials": 0x715BE3B7, "multiplier": 0xAA04F94F, "carries": 0x71947D81, "codes": 0x2B3DD42C,
 }  # fmt: skip
 """CRC-32 of a, b and c of three tiles of each family: a recipe names them for ever."""
+MADE_SCALED = {
+    "cancel": 0x49B55860, "ulp": 0x553F5076, "tie": 0x0CEA317F, "zlad": 0x205488C3,
+    "tiny": 0x6D4667B6, "subnormals": 0x50062A1F, "extremes": 0x306C1264, "conly": 0x32422F08,
+    "zeros": 0x2FC57AC5, "specials": 0x70CAD5D7, "codes": 0x65673D89, "carries": 0x88C7BB57,
+}  # fmt: skip
+"""The same of a, b, c and both scales of mxf4nvf4's."""
 
 
 def families_of(instruction):
@@ -36,13 +51,14 @@ def families_of(instruction):
 
 
 def test_what_has_rows_that_aim():
-    assert [each.scale for each in TILED if not takes_aims(each)] == ["ue4m3", "ue8m0", "ue8m0"]
-    for each in (*SPARSE, *INTEGERS, replace(F16, k=1024), replace(F16, blocks=2), replace(F16, random="u32")):
+    assert all(takes_aims(each) for each in TILED)
+    others = [replace(F16, k=1024), replace(F16, blocks=2), replace(F16, random="u32"), replace(NVFP4, scale_size=8)]
+    for each in (*SPARSE, *INTEGERS, *others):
         assert not takes_aims(replace(each, m=16, n=8))
     assert not takes_aims(F16)
 
 
-@pytest.mark.parametrize("instruction", AIMED, **by_id)
+@pytest.mark.parametrize("instruction", TILED, **by_id)
 def test_native_tiles_are_the_references(instruction):
     for family in families_of(instruction):
         for number, (m, n) in enumerate(SHAPES):
@@ -60,6 +76,29 @@ def test_a_tile_is_what_it_was(family):
     assert zlib.crc32(b"".join(part.tobytes() for part in (tiles.a, tiles.b, tiles.c))) == MADE[family]
 
 
+@pytest.mark.parametrize("family", families_of(NVFP4))
+def test_a_tile_under_block_scales_is_what_it_was(family):
+    tiles = native_tiles(NVFP4, family, 5, 48, 3)
+    parts = (tiles.a, tiles.b, tiles.c, tiles.scale_a, tiles.scale_b)
+    assert zlib.crc32(b"".join(part.tobytes() for part in parts)) == MADE_SCALED[family]
+
+
+@pytest.mark.parametrize(("instruction", "family"), [
+    (replace(HALF, m=64, n=40), "multiplier"), (replace(HALF, m=24, n=40), "cancel"),
+    (replace(NVFP4, m=64, n=32), "tie"),
+    (replace(MXFP8, m=64, n=32), "specials"), (replace(NVFP4, m=64, n=32), "codes"),
+])  # fmt: skip
+def test_a_window_is_the_first_rows_and_columns_of_a_tile(instruction, family):
+    m, n = tile_window(instruction)
+    assert (m, n) == (min(instruction.m, 32), 8)
+    whole = native_tiles(instruction, family, 3, 1000, 5)
+    window = native_tiles(instruction, family, 3, 1000, 5, window=(m, n))
+    for name, value in window.items():
+        rows, columns = slice(m), slice(n)
+        held = (rows, columns) if name == "c" else (slice(None), columns) if name in ("b", "scale_b") else (rows,)
+        assert np.array_equal(value, getattr(whole, name)[(slice(None), *held)]), name
+
+
 def test_a_tile_depends_on_its_index_seed_and_family_alone():
     five = native_tiles(BFLOAT, "ulp", 7, 160, 5)
     assert same(native_tiles(BFLOAT, "ulp", 7, 160 + 3 * 16, 2), five.slice(3, 5))
@@ -68,7 +107,7 @@ def test_a_tile_depends_on_its_index_seed_and_family_alone():
     assert native_tiles(BFLOAT, "ulp", 7, 160, 0).a.shape == (0, 16, 16)
 
 
-@pytest.mark.parametrize("instruction", AIMED, **by_id)
+@pytest.mark.parametrize("instruction", TILED, **by_id)
 def test_codes_are_finite_and_of_the_format(instruction):
     for family in families_of(instruction):
         for name, value in native_tiles(instruction, family, 1, 0, 40).items():
@@ -81,10 +120,16 @@ def test_codes_are_finite_and_of_the_format(instruction):
 
 def terms_of(instruction, vectors):
     """Products and C as floats, exactly."""
-    as_floats = {"f16": lambda x: x.view(np.float16), "bf16": lambda x: (x.astype(np.uint32) << 16).view(np.float32)}
-    a, b = (np.ascontiguousarray(each) for each in (vectors.a, vectors.b))
-    products = as_floats[instruction.a](a).astype(np.float64) * as_floats[instruction.b](b).astype(np.float64)
-    return np.concatenate([products, vectors.c.view(np.float32).astype(np.float64)[:, None]], axis=1)
+    kinds = instruction.formats()
+
+    def value(name):
+        parts = formats.decode(kinds[name], getattr(vectors, name))
+        return np.ldexp(np.where(parts.negative, -1.0, 1.0) * parts.significand, parts.exponent)
+
+    products = value("a") * value("b")
+    if instruction.scale:
+        products = products * np.repeat(value("scale_a") * value("scale_b"), instruction.scale_size, axis=1)
+    return np.concatenate([products, value("c")[:, None]], axis=1)
 
 
 def a_pair_cancels(terms):
@@ -110,6 +155,9 @@ def is_subnormal(terms):
 @pytest.mark.parametrize(("family", "event", "made"), [
     ("cancel", a_pair_cancels, HALF), ("cancel", a_pair_cancels, BFLOAT), ("tie", is_a_tie, HALF),
     ("tie", is_a_tie, BFLOAT), ("zlad", is_subnormal, BFLOAT),
+    ("cancel", a_pair_cancels, NVFP4), ("cancel", a_pair_cancels, MXFP4), ("cancel", a_pair_cancels, MXFP8),
+    ("tie", is_a_tie, NVFP4), ("tie", is_a_tie, MXFP4), ("tie", is_a_tie, MXFP8),
+    ("zlad", is_subnormal, MXFP4), ("zlad", is_subnormal, MXFP8), ("tiny", is_subnormal, MXFP4),
 ])  # fmt: skip
 def test_every_output_hits_what_single_vectors_hit(family, event, made):
     """Nine tenths of how often separate vectors do; tiles of vectors hit few off the diagonal."""
@@ -121,16 +169,20 @@ def test_every_output_hits_what_single_vectors_hit(family, event, made):
 
     rows, crossed = (outputs_of(generate_tiles(made, family, 4, 0, tiles, version)) for version in (2, 1))
     assert share(rows) >= 0.9 * share(alone)
-    assert share(crossed) < 0.5 * share(alone)
+    assert made.scale or share(crossed) < 0.5 * share(alone)  # of four bits any two products may cancel
 
 
 def outputs_of(tiles):
     """The vectors of a tile's results, row by row."""
-    count, m, k = tiles.a.shape
-    n = tiles.b.shape[2]
-    a = np.broadcast_to(tiles.a[:, :, None], (count, m, n, k)).reshape(-1, k)
-    b = np.broadcast_to(tiles.b.swapaxes(1, 2)[:, None], (count, m, n, k)).reshape(-1, k)
-    return Batch(a=a, b=b, c=tiles.c.reshape(-1))
+    count, m, _ = tiles.a.shape
+    n, found = tiles.b.shape[2], {}
+    for name, value in tiles.items():
+        if name in PER_RESULT:
+            found[name] = value.reshape(-1)
+            continue
+        items = value.swapaxes(1, 2)[:, None] if name in ("b", "scale_b") else value[:, :, None]
+        found[name] = np.broadcast_to(items, (count, m, n, items.shape[-1])).reshape(-1, items.shape[-1])
+    return Batch(**found)
 
 
 def test_a_recipe_of_the_tiles_version_names_an_output():
@@ -159,9 +211,8 @@ def test_recipes_that_name_no_tile(text, message):
 def test_tiles_that_do_not_exist_are_refused():
     with pytest.raises(UsageError, match="cancel has no version 2"):
         generate(HALF, "cancel", 0, 0, 1, 2)
-    scaled = next(each for each in TILED if each.scale)
-    with pytest.raises(UsageError, match="dense tiles of floats without scales"):
-        generate_tiles(scaled, "cancel", 0, 0, 1, 2)
+    with pytest.raises(UsageError, match="dense tiles of floats without random bits"):
+        generate_tiles(replace(SPARSE[0], m=16, n=8), "cancel", 0, 0, 1, 2)
     with pytest.raises(UsageError, match="does not fit it"):
         generate_tiles(replace(TILED[7], c=None), "conly", 0, 0, 1, 2)
     with pytest.raises(UsageError, match="clustered has no version 4"):
@@ -172,6 +223,8 @@ def test_which_rule_tiles_between_models_follow():
     assert tile_version(HALF, "cancel") == TILE_VERSIONS["cancel"] == 2
     assert tile_version(HALF, "clustered") == VERSIONS["clustered"]
     assert tile_version(F16, "cancel") == tile_version(replace(HALF, n=16), "cancel") == VERSIONS["cancel"]
+    assert (tile_window(HALF), tile_window(replace(HALF, m=64))) == ((16, 8), (64, 8))
+    assert tile_version(replace(HALF, n=16), "cancel", windows=True) == tile_version(NVFP4, "carries") == 2
     assert tile_version(EIGHT, "codes") == 2
     assert tile_version(EIGHT, "carries") == VERSIONS["carries"]  # so few binades that a tile's lanes reach too few
     assert tile_version(replace(make("f64", "f64", "f64", "f64", 4), m=16, n=8), "multiplier") == VERSIONS["multiplier"]

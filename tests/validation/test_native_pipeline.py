@@ -22,7 +22,7 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.devices.mutant import open_mutant
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import FileValue
-from mmaprobe.generators import families_for, generate, generate_tiles, regenerate
+from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, regenerate
 from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Encode, Scale, Special
 from mmaprobe.validation import Summary, validate
@@ -32,6 +32,10 @@ from mmaprobe.validation.summary import Batches, summary_from_json
 HMMA = "HMMA.16816.F32[f16,f16->f32]"
 TILE = lookup.instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 DOT = lookup.instruction("x86.vdpbf16ps")
+NVFP4 = lookup.instruction(
+    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X.m128n64k64.f32.e2m1.e2m1.ue4m3"
+)
+NVFP4_UNIT = "UTCOMMA.4X[e2m1,e2m1,ue4m3->f32,k64]"
 
 
 class Slow(ModelDevice):
@@ -108,6 +112,26 @@ def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
     for recipe in named:
         vector = regenerate(recipe, made)
         assert first.run_vectors(made, vector) != second.run_vectors(made, vector)
+
+
+def test_of_wide_tiles_two_models_compare_the_first_rows_and_columns() -> None:
+    """Whose recipes name outputs of whole tiles; a device, which sees tiles, is asked those of separate vectors."""
+    changed = open_mutant(f"sm_100a/{NVFP4_UNIT}/tree.fraction_bits=34")
+    model: Any = open_device("model:sm_100a")
+    summary = validate(changed, model, NVFP4, 20_000, 3, ["ulp"])
+    tiles = 20_000 * 255 // 256 // 256
+    assert summary.form()["families"]["ulp"]["tiles"] == {"version": 2, "count": tiles, "vectors": 256 * tiles}
+    named = [Recipe.parse(example.recipe) for example in summary.examples if "/ulp.2/3/" in example.recipe]
+    assert named
+    for recipe in named:
+        assert recipe.index % 128 == 0
+        assert recipe.place is not None
+        assert recipe.place[0] < 32
+        assert recipe.place[1] < 8
+        vector = regenerate(recipe, NVFP4)
+        assert changed.run_vectors(NVFP4, vector) != model.run_vectors(NVFP4, vector)
+    beside = validate(slow(changed), model, NVFP4, 20_000, 3, ["ulp"])
+    assert "tiles" not in beside.form()["families"]["ulp"]
 
 
 def bare(summary: Summary) -> Summary:

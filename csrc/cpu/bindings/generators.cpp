@@ -86,8 +86,11 @@ void generate(const Numbers& domain, int family, uint32_t stream, uint64_t seed,
 
 // Fills the arrays (a, b, c, scale_a, scale_b) with `count` tiles, or with n = 0 vectors, in the engine layout.
 void generate_layout(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
-                     int m, int n, const std::vector<py::object>& outputs, const std::string& build) {
-    const GeneratorCall call = read_call(domain, family, stream, seed, start, count, outputs);
+                     int m, int n, const std::vector<py::object>& outputs, const std::string& build, int whole_m,
+                     int whole_n) {
+    GeneratorCall call = read_call(domain, family, stream, seed, start, count, outputs);
+    call.whole_m = whole_m;
+    call.whole_n = whole_n;
     const LayoutGeneratorFunction run = generator_build(build).layout;
     py::gil_scoped_release release;
     run(call, m, n, count > 0 ? count : 1, [] {});
@@ -112,7 +115,8 @@ void register_generators(py::module_& m) {
     m.def("generate", &generate, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("outputs"), py::arg("build") = "");
     m.def("generate_layout", &generate_layout, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
-          py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("outputs"), py::arg("build") = "");
+          py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("outputs"), py::arg("build") = "",
+          py::arg("whole_m") = 0, py::arg("whole_n") = 0);
     m.def("generator_builds", &build_names);
     m.def("tile_versions", &tile_versions, "Families with a rule of their own for whole tiles, and its versions.");
     m.def("generator_versions", &versions, "Families of vectors with the versions of their rules.");

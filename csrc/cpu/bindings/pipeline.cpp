@@ -98,12 +98,12 @@ void check_program(const Numbers& program, const Unit& unit, const int64_t* doma
 
 py::tuple pipeline(const Numbers& domain, int family, uint32_t stream, uint64_t seed, uint64_t start, int64_t count,
                    int m, int n, const std::vector<Numbers>& programs, const py::object& answers, bool any_nan,
-                   int64_t limit, const std::string& build) {
+                   int64_t limit, const std::string& build, int whole_m, int whole_n) {
     cpu::check_domain(domain.data(), domain.size());
     if (programs.empty() || programs.size() > 2 || (programs.size() == 1) == answers.is_none())
         throw std::invalid_argument("two programs are expected, or one and answers");
     PipelineCall call{};
-    call.vectors = {domain.data(), family, stream, seed, start, count, {}};
+    call.vectors = {domain.data(), family, stream, seed, start, count, {}, whole_m, whole_n};
     call.m = m;
     call.n = n;
     call.limit = limit;
@@ -138,6 +138,7 @@ void cpu::register_pipeline(py::module_& m) {
     m.def("pipeline", &pipeline, py::arg("domain"), py::arg("family"), py::arg("stream"), py::arg("seed"),
           py::arg("start"), py::arg("count"), py::arg("m"), py::arg("n"), py::arg("programs"),
           py::arg("answers") = py::none(), py::arg("any_nan") = false, py::arg("limit") = 4, py::arg("build") = "",
+          py::arg("whole_m") = 0, py::arg("whole_n") = 0,
           "Generate `count` tiles (or vectors, n = 0), evaluate and compare: (mismatches, the first places).");
 }
 

@@ -19,7 +19,7 @@ bool generate_aimed_tiles(const GeneratorCall& call, int m, int n, int64_t step,
     if (!n || !version || call.stream >> 16 != version) return false;
     const Domain t = read_domain(call.domain);
     const Stream words{call.seed, call.stream};
-    const Place place(t, m, n, call.out);
+    const Place place(t, m, n, call.out, call.whole_m, call.whole_n);
     const auto run = [&](auto tiles) {
         for (i64 done = 0; done < call.count; done += step) {
             tiles.run(call.start + u64(done * place.side), call.count - done < step ? call.count - done : step);

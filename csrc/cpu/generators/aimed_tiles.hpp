@@ -2,6 +2,7 @@
 // codes, 16 rows at once.  The rules are told in generators/tiles_aimed.py.
 #pragma once
 #include "cpu/generators/layout.hpp"
+#include "cpu/generators/scaled_tiles.hpp"
 #include "cpu/generators/special_codes.hpp"
 
 namespace mmaprobe {
@@ -13,13 +14,17 @@ constexpr Purpose TILE = Purpose(9), ROW = Purpose(10), COLUMN = Purpose(11), EL
 constexpr uint16_t ELEMENT_MIX = 0x9E37;
 constexpr u32 RESULT_MIX[2] = {0x9E3779B1u, 0x85EBCA77u};
 constexpr u64 WIDE_MIX = 0x9E3779B97F4A7C15u;
-constexpr int MOST_K = 512;
+constexpr int MOST_K = 512, MOST_BLOCK = 64;
 
 // Numbers of 16 bits as lanes of another kind, signs kept.
 template <class Lane>
 MMAPROBE_HD Of16<Lane> widen(Short x) {
     typedef std::make_signed_t<Lane> Signed;
     return Of16<Lane>(__builtin_convertvector(x, Of16<Signed>));
+}
+template <>
+MMAPROBE_HD Wide widen<u64>(Short x) {
+    return wide(x);
 }
 template <>
 MMAPROBE_HD Half widen<uint16_t>(Short x) {
@@ -30,13 +35,21 @@ MMAPROBE_HD Word widen<u32>(Short x) {
     return Word(to_ints(x));
 }
 MMAPROBE_HD Half low_half(Word x) { return to_halves(x); }
-MMAPROBE_HD Half low_half(Of16<u64> x) { return __builtin_convertvector(x & 0xFFFF, Half); }
+MMAPROBE_HD Half low_half(const Wide& x) { return to_halves(low_word(x)); }
+// Numbers of 32 bits without sign in lanes of another kind.
+template <class Lane>
+Of16<Lane> from_word(Word x) {
+    if constexpr (sizeof(Lane) == 8)
+        return wide(x);
+    else
+        return __builtin_convertvector(x, Of16<Lane>);
+}
 // A random word of a lane out of one of 32 bits.
 template <class Lane>
 MMAPROBE_HD Of16<Lane> wider(Word x) {
     if constexpr (sizeof(Lane) == 2) return to_halves(x >> 16);
     if constexpr (sizeof(Lane) == 4) return x;
-    if constexpr (sizeof(Lane) == 8) return __builtin_convertvector(x, Of16<u64>) * WIDE_MIX;
+    if constexpr (sizeof(Lane) == 8) return wide(x) * WIDE_MIX;
 }
 
 // Two numbers of 16 bits of each row side by side: those of lanes k and k + 1, k the lower.
@@ -68,14 +81,14 @@ MMAPROBE_HD void store_items(Half x, char* out) {
     memcpy(out, &items, sizeof items);
 }
 
-i32 lowest_of(Short x) {
+i32 highest_of(Short x) {
     typedef int16_t Eight __attribute__((vector_size(STRIP)));
     Eight low, high;
     memcpy(&low, &x, sizeof low);
     memcpy(&high, reinterpret_cast<const char*>(&x) + sizeof low, sizeof high);
-    low = least_of(low, high);
-    const auto of_two = [&](int i) { return smaller(low[i], low[i + 4]); };
-    return smaller(smaller(of_two(0), of_two(1)), smaller(of_two(2), of_two(3)));
+    low = most_of(low, high);
+    const auto of_two = [&](int i) { return larger(low[i], low[i + 4]); };
+    return larger(larger(of_two(0), of_two(1)), larger(of_two(2), of_two(3)));
 }
 bool any(Short x) {
     u64 parts[4];
@@ -165,34 +178,45 @@ MMAPROBE_HD V top_bits(V x, int fraction) {
     return (fraction > 15 ? x >> (fraction - 15) : x << (15 - fraction)) | (1 << 15);
 }
 
-// A column of b: drift, whether it turns signs, whether its lanes are in opposite order, its fraction, word of C and
-// words that say where special values lie and which.
+// A column of b: drift, whether it turns signs, whether its lanes are in opposite order, its fraction, word of C, words
+// that say where special values lie and which, and the significand of its scales that C follows.
 struct Column {
     i32 drift;
-    u32 turn, stray, word, places, kinds;
+    u32 turn, stray, word, places, kinds, scale;
     u64 fraction;
 };
 
+// Two lanes of 16 rows on their way to codes: exponents of products less b's, signs, fractions, which lanes are zero,
+// which take an exponent of their own, and which lanes rows do not aim at.
+struct PairLanes {
+    ShortPairs exponent, zero, free, own, dead;
+    HalfPairs signs, fractions;
+};
+
 class AimedTiles {
-    const Domain t;
+    const Domain t, reached;  // as it is, and with the exponents of scales in those of operands
     const Keys keys;
     const u64 counted_from;  // pairs are counted from here
     const TileFamily rule;
     Place p;
     char* origin[5];
-    int blocks_a;  // of the words of a's elements
-    std::vector<Opened> opened;  // a row, a column, then a's elements
+    int blocks_a, blocks_scale;  // of the words of a's elements, and of the numbers of scales
+    std::vector<Opened> opened;  // a row, a column, then a's elements, the scales of columns and those of rows
     std::vector<Opened> opened_tile;
     std::vector<Column> columns;
     std::vector<Word> drawn;  // four a block
     std::vector<Word> tile_words;  // the same of 16 tiles
 
     Target target;
+    TileScales scales;
+    bool fractions;  // of the scales
     u32 step;
     i32 aim;
-    int16_t beta[2][MOST_K + STRIP];  // in order, and in opposite order
-    uint16_t negative[2][MOST_K + STRIP];
-    int16_t hollow[MOST_K + STRIP], subnormal[MOST_K + STRIP];
+    static constexpr int PLACES = MOST_K + 2 * STRIP;
+    int16_t beta[PLACES];  // with the exponents of scales
+    int16_t own_b[2][PLACES] = {};  // without: in order, and in opposite order
+    uint16_t negative[2][PLACES] = {};
+    int16_t hollow[PLACES] = {}, subnormal[PLACES];
 
     static int bits_of(const Layout& f) { return larger(16, 8 * f.item); }
 
@@ -221,46 +245,73 @@ class AimedTiles {
         }
     }
     void draw(u64 index, int first, int last) { draw(index, 1, opened, first, last, drawn.data()); }
+    void draw_all(u64 index) { draw(index, 0, int(opened.size())); }
+    int first_of_scales() const { return 2 + blocks_a; }
+    BlockNumbers scale_numbers(bool of_rows) const {
+        return {drawn.data() + 4 * (first_of_scales() + of_rows * blocks_scale), t.space.groups};
+    }
 
     // `number`: of 16 tiles whose words were drawn together.
     Reach make_profile(u64 index, int number) {
         const int k = t.space.k, count = int(tile_words.size());
-        u32 words[4 + MOST_K / 2 + STRIP];
+        u32 words[4 + MOST_K / 2 + MOST_BLOCKS / 2 + STRIP];
         for (int i = 0; i < count; ++i) words[i] = reinterpret_cast<const u32*>(&tile_words[size_t(i)])[number];
         memset(words + count, 0, STRIP);  // the other half of the last 16 lanes
         const auto half = [&](int n) { return words[n / 2] >> 16 * (n % 2) & 0xFFFF; };
-        target = rule.target(t, half(5));
+        target = rule.target(reached, half(5));
         const Target& x = target;
         step = half(4) >> (16 - smaller(t.a.fraction / 2, 15));
+        fractions = (half(3) & 3) == 0;
         aim = clamp(x.high - pick16(half(0), x.high - x.low + 1), x.a_low + x.b_low, x.a_high + x.b_high);
         const i32 low = larger(x.b_low, aim - x.a_high), high = smaller(x.b_high, aim - x.a_low);
         const i32 flat = low + pick16(half(1), high - low + 1), jitter = half(2) & 1 ? 20 : 3;
-        Short least = fill(high), most = fill(low);
+        Half lane_words[MOST_K / STRIP];
+        Short own[MOST_K / STRIP];
         for (int at = 0; at < k; at += STRIP) {
-            Half word;
+            Half& word = lane_words[at / STRIP];
             memcpy(&word, words + 4 + at / 2, sizeof word);
             const Short near = hold(fill(flat - jitter) + below(word, 2 * jitter + 1), fill(low), fill(high));
-            const Short own = Short(word & 32) != 0 ? fill(flat) : near;
+            own[at / STRIP] = Short(word & 32) != 0 ? fill(flat) : near;
+        }
+        for (int block = 0; block < t.space.groups; ++block)
+            under_scale(block, half(8 * (1 + (k + 7) / 8) + block), lane_words, own);
+        Short least = fill(NO_TERM), most = fill(NO_TERM);  // of opposites, and of them
+        for (int at = 0; at < k; at += STRIP) {
             const Short here = Short{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < int16_t(k - at);
-            least = least_of(least, here ? own : fill(high));
-            most = most_of(most, here ? own : fill(low));
-            put_profile(at, word, own);
+            least = most_of(least, here ? -own[at / STRIP] : fill(NO_TERM));
+            most = most_of(most, here ? own[at / STRIP] : fill(NO_TERM));
+            put_profile(at, lane_words[at / STRIP], own[at / STRIP]);
         }
         for (int i = 0; i < k; ++i) {
-            beta[1][i] = beta[0][k - 1 - i];
+            own_b[1][i] = own_b[0][k - 1 - i];
             negative[1][i] = negative[0][k - 1 - i];
         }
-        Reach reach{larger(x.a_low - lowest_of(-most), x.rows_low),
+        Reach reach{larger(x.a_low + highest_of(most), x.rows_low),
                     0,
-                    lowest_of(least) + x.a_high,
+                    x.a_high - highest_of(least),
                     aim,
                     index / u64(p.side) + counted_from,
                     words[3],
-                    p.m,
-                    p.n,
+                    p.whole_m,
+                    p.whole_n,
                     0};
         reach.high = larger(reach.low, smaller(reach.top, x.rows_high));
         return reach;
+    }
+
+    int lanes_of_block() const { return t.space.groups ? t.space.group_lanes : t.space.k; }
+
+    // The scale of a block of b, and what exponents its lanes then have.
+    void under_scale(int block, u32 number, const Half* lane_words, Short* own) {
+        const int first = block * lanes_of_block() / STRIP, last = first + lanes_of_block() / STRIP;
+        Short largest = own[first];
+        for (int i = first + 1; i < last; ++i) largest = most_of(largest, own[i]);
+        scales.put(t, target.drift, block, highest_of(largest), number);
+        const Short scale = fill(scales.exponent[block]), least = fill(scales.least[block]);
+        for (int i = first; i < last; ++i) {
+            const Short bottom = Short(lane_words[i] & uint16_t(FEW_LOWEST)) != 0 ? least : fill(t.b.low);
+            own[i] = hold(own[i] - scale, bottom, fill(t.b.top)) + scale;
+        }
     }
 
     // Lanes `at` and following of the profile; of lanes 0, 1, 2, 3 by two bits a, b, both are subnormal, or neither.
@@ -271,13 +322,15 @@ class AimedTiles {
             const Short near = fill(larger(s.d_low, s.product_low)) + below(word, s.d_fraction + 6);
             const Short wanted = Short(word & 16) != 0 ? near : fill(aim);
             const Short opposite = hold(wanted - int16_t(t.a.normal - 1), fill(t.b.normal), fill(t.b.top));
-            const Short lowest = fill(t.b.low) + below(word, t.b.fraction);
-            own = kind == 0 ? opposite : kind == 3 ? own : lowest;
+            const Short lowest = fill(t.b.low + scales.exponent[at / lanes_of_block()]) + below(word, t.b.fraction);
+            own = kind == 3 ? own : kind != 0 ? lowest : s.groups ? own : opposite;
         }
         const Short is_hollow = Short(word & 2) != 0 ? fill(-i32(target.hollow)) : Short{};
         const Short is_subnormal = (kind == 0) | (kind == 2);
         const Half signs = word & 1;
-        memcpy(beta[0] + at, &own, sizeof own);
+        memcpy(beta + at, &own, sizeof own);
+        own -= int16_t(scales.exponent[at / lanes_of_block()]);
+        memcpy(own_b[0] + at, &own, sizeof own);
         memcpy(negative[0] + at, &signs, sizeof signs);
         memcpy(hollow + at, &is_hollow, sizeof is_hollow);
         memcpy(subnormal + at, &is_subnormal, sizeof is_subnormal);
@@ -301,10 +354,66 @@ class AimedTiles {
             column.kinds = w[3][j - first];
             if (rule.column) column.fraction = rule.column(t, column.kinds, word, reach, j);
         }
+        if (t.space.groups) column_scales(first);
+    }
+
+    // The scales of columns `first` and following, and of their significands those that C follows.
+    void column_scales(int first) {
+        const BlockNumbers numbers = scale_numbers(false);
+        const int blocks = t.space.groups, count = smaller(p.n - first, STRIP);
+        const Half followed = numbers.followed(t.scale, fractions);
+        const Coder<uint16_t> coder(t.scale);
+        Short drift{}, stray{};
+        for (int j = 0; j < count; ++j) {
+            Column& column = columns[size_t(first + j)];
+            column.scale = followed[j];
+            drift[j] = int16_t(column.drift);
+            stray[j] = int16_t(-i32(column.stray));
+        }
+        uint8_t* const to = reinterpret_cast<uint8_t*>(p.at[4]) + first * blocks;
+        for (int block = 0; block < blocks; ++block) {
+            const Half fraction = fractions ? numbers.fraction(t.scale, block) : Half{};
+            const Short exponent = stray ? fill(scales.exponent[blocks - 1 - block]) : fill(scales.exponent[block]);
+            uint8_t codes[STRIP];
+            store_items<uint8_t>(coder.code(exponent - drift, fraction) << t.scale.padding,
+                                 reinterpret_cast<char*>(codes));
+            for (int j = 0; j < count; ++j) to[j * blocks + block] = codes[j];
+        }
+    }
+
+    // Codes of up to 16 bits, 32 lanes at once.
+    template <class Item>
+    void narrow_columns() {
+        const Layout& f = t.b;
+        const int k = t.space.k, sign_place = count_bits(f.sign) - 1;
+        const ShortPairs low = ShortPairs{} + int16_t(f.low), top = ShortPairs{} + int16_t(f.top);
+        const ShortPairs normal = ShortPairs{} + int16_t(f.normal);
+        Item* to = reinterpret_cast<Item*>(p.at[1]);
+        for (const Column& column : columns) {
+            const int16_t drift = int16_t(t.space.groups ? 0 : column.drift);
+            const HalfPairs digits = HalfPairs{} + uint16_t(f.implicit | column.fraction);
+            for (int at = 0; at < k; at += 2 * STRIP) {
+                ShortPairs exponent, zero;
+                HalfPairs signs;
+                memcpy(&exponent, own_b[column.stray] + at, sizeof exponent);
+                memcpy(&signs, negative[column.stray] + at, sizeof signs);
+                memcpy(&zero, hollow + at, sizeof zero);
+                const ShortPairs held = least_of(most_of(exponent - drift, low), top), field = most_of(held, normal);
+                HalfPairs code = (HalfPairs(field - normal) << f.fraction) + (digits >> HalfPairs(field - held));
+                code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~zero);
+                signs = (signs ^ uint16_t(column.turn)) << sign_place;
+                if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
+                typedef Item Items __attribute__((vector_size(2 * STRIP * sizeof(Item))));
+                const Items items = __builtin_convertvector(code << f.padding | signs, Items);
+                const int here = smaller(2 * STRIP, k - at);
+                memcpy(to, &items, here == 2 * STRIP ? sizeof items : size_t(here) * sizeof(Item));
+                to += here;
+            }
+        }
     }
 
     template <class Lane, class Item>
-    void column_codes() {
+    void wide_columns() {
         typedef Of16<Lane> V;
         const Coder<Lane> coder(t.b);
         const int k = t.space.k;
@@ -313,7 +422,7 @@ class AimedTiles {
             for (int at = 0; at < k; at += STRIP) {
                 Short exponent, zero;
                 Half signs;
-                memcpy(&exponent, beta[column.stray] + at, sizeof exponent);
+                memcpy(&exponent, own_b[column.stray] + at, sizeof exponent);
                 memcpy(&signs, negative[column.stray] + at, sizeof signs);
                 memcpy(&zero, hollow + at, sizeof zero);
                 V code = coder.code(coder.in_lanes(exponent - int16_t(column.drift)), V{} + Lane(column.fraction));
@@ -334,14 +443,12 @@ class AimedTiles {
     Of16<Lane> element(int k) const {
         const Word* const w = drawn.data() + 8;
         if constexpr (sizeof(Lane) == 4) return w[k];
-        if constexpr (sizeof(Lane) == 8)
-            return __builtin_convertvector(w[2 * k], Of16<u64>) | __builtin_convertvector(w[2 * k + 1], Of16<u64>)
-                                                                      << 32;
+        if constexpr (sizeof(Lane) == 8) return wide(w[2 * k]) | wide(w[2 * k + 1]) << 32;
     }
 
-    // Codes of a of up to 16 bits, two lanes of K at once.
-    template <class Item, bool Subnormal, int Places>
-    void pair_codes(const Rows& x, const RowWords& rows, char* out) const {
+    // Codes of a of up to 16 bits, two lanes of K at once, block by block of scales, which `put` takes.
+    template <class Item, bool Subnormal, int Places, bool Scaled, class Put>
+    void pair_codes(const Rows& x, const RowWords& rows, char* out, const Put& put) const {
         const Layout& f = t.a;
         const int down = 16 - f.fraction, sign_place = count_bits(f.sign) - 1, k_count = t.space.k;
         const HalfPairs shared = twice(to_halves(drawn[2] >> 16) >> down),
@@ -368,56 +475,114 @@ class AimedTiles {
         const Word even = Word(to_ints(x.alternate) == 0), odd = Word(to_ints(x.alternate) == 1);
         const HalfPairs turned = HalfPairs((even & 1) | (odd & 0x10000));
         const ShortPairs dropped = twice(x.dropped);
-        for (int k = 0; k < k_count; k += 2, out += 2 * STRIP * sizeof(Item)) {
+        const auto aim_at = [&](int k) {
             const HalfPairs word = HalfPairs(drawn[size_t(8 + k / 2)]), random = word >> down;
             const HalfPairs role = (word ^ mix) * ELEMENT_MIX;
-            const ShortPairs alive = ShortPairs(role & 255) < density, beta_k = pair_of(beta[0] + k);
+            const ShortPairs alive = ShortPairs(role & 255) < density, beta_k = pair_of(beta + k);
             const ShortPairs number = ShortPairs(Word{} + (u32(k) | u32(k + 1) << 16));
-            ShortPairs exponent = alive ? base - ShortPairs(upper_products(role, spread)) : dead;
-            HalfPairs signs = ((role >> 8 & vary) | sign) ^ turned, fractions = (random & keep) | fixed;
-            ShortPairs zero = zeros & ~alive;
+            ShortPairs exponent = alive ? base - ShortPairs(upper_products(role, spread)) : dead, aimed = alive;
+            PairLanes to;
+            to.signs = ((role >> 8 & vary) | sign) ^ turned;
+            to.fractions = (random & keep) | fixed;
+            to.zero = zeros & ~alive;
             for (int i = Places - 1; i >= 0; --i) {
                 const ShortPairs here = lanes[i] == number;
                 exponent = here ? exponents[i] : exponent;
-                signs = here ? negatives[i] : signs;
-                fractions = here ? (i == 2 ? (random & keep_third) | fixed_third : own[i]) : fractions;
-                zero &= ~here;
+                to.signs = here ? negatives[i] : to.signs;
+                to.fractions = here ? (i == 2 ? (random & keep_third) | fixed_third : own[i]) : to.fractions;
+                to.zero &= ~here;
+                aimed |= here;
             }
-            if (rule.alternates) zero |= dropped == number;
-            exponent -= beta_k;
+            if (rule.alternates) to.zero |= dropped == number;
+            if constexpr (Scaled) to.dead = ~aimed | (exponent < int16_t(t.space.product_low));
+            to.exponent = exponent - beta_k;
             if (target.hollow) {
-                const ShortPairs here = pair_of(hollow + k);
                 const HalfPairs depth = upper_products(role, HalfPairs{} + uint16_t(f.top - f.normal + 1));
-                exponent = here ? top - (ShortPairs(role & 0x200) != 0 ? ShortPairs{} : ShortPairs(depth)) : exponent;
-                zero &= ~here;
+                to.free = pair_of(hollow + k);
+                to.own = top - (ShortPairs(role & 0x200) != 0 ? ShortPairs{} : ShortPairs(depth));
+                to.zero &= ~to.free;
             }
             if constexpr (Subnormal) {
-                const ShortPairs here = pair_of(subnormal + k);
-                const ShortPairs lowest = low + ShortPairs(upper_products(role, HalfPairs{} + uint16_t(f.fraction)));
-                exponent = here ? lowest : exponent;
-                zero |= (here & (lowest + beta_k > base)) | (exponent < low);
+                to.free = pair_of(subnormal + k);
+                to.own = low + ShortPairs(upper_products(role, HalfPairs{} + uint16_t(f.fraction)));
             }
+            return to;
+        };
+        const auto finish = [&](int k, PairLanes x, ShortPairs scale, ShortPairs lost) {
+            ShortPairs exponent = x.exponent - scale;
+            if (Subnormal || target.hollow) exponent = x.free ? x.own : exponent;
+            if constexpr (Subnormal || Scaled) x.zero |= lost & (exponent < low);
+            if constexpr (Subnormal) x.zero |= x.free & (exponent + scale + pair_of(beta + k) > base);
             const ShortPairs held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
             HalfPairs code = (HalfPairs(field - normal) << f.fraction) +
-                             ((implicit | fractions) >> HalfPairs(field - held));
-            code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~zero);
-            signs = (signs ^ HalfPairs(pair_of(negative[0] + k))) << sign_place;
+                             ((implicit | x.fractions) >> HalfPairs(field - held));
+            code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~x.zero);
+            HalfPairs signs = (x.signs ^ HalfPairs(pair_of(negative[0] + k))) << sign_place;
             if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
             const Word codes = Word(code << f.padding | signs);
-            store_items<Item>(to_halves(codes), out);
-            if (k + 1 < k_count) store_items<Item>(to_halves(codes >> 16), out + STRIP * sizeof(Item));
+            char* const to = out + i64(k) * STRIP * i64(sizeof(Item));
+            store_items<Item>(to_halves(codes), to);
+            if (k + 1 < k_count) store_items<Item>(to_halves(codes >> 16), to + STRIP * sizeof(Item));
+        };
+        const ShortPairs every = ~ShortPairs{};
+        if constexpr (!Scaled) {
+            for (int k = 0; k < k_count; k += 2) finish(k, aim_at(k), ShortPairs{}, every);
+        } else {
+            const Drops drops(scale_numbers(true).last());
+            const ShortPairs lost_alive = twice(drops.alive), lost_dead = twice(drops.dead);
+            PairLanes kept[MOST_BLOCK / 2];
+            for (int first = 0, block = 0; first < k_count; first += t.space.group_lanes, ++block) {
+                const ShortPairs none = ShortPairs{} + int16_t(NO_TERM);
+                ShortPairs largest = none;
+                const int last = first + t.space.group_lanes;
+                for (int k = first; k < last; k += 2) {
+                    const PairLanes x = kept[(k - first) / 2] = aim_at(k);
+                    ShortPairs missing = x.zero;
+                    if (Subnormal || target.hollow) missing |= x.free;
+                    const ShortPairs term = missing ? none : x.exponent;
+                    largest = most_of(largest, term);
+                }
+                const Half lower = to_halves(Word(largest)), upper = to_halves(Word(largest) >> 16);
+                const ShortPairs scale = twice(put(block, first, most_of(Short(lower), Short(upper))));
+                for (int k = first; k < last; k += 2) {
+                    const PairLanes& x = kept[(k - first) / 2];
+                    finish(k, x, scale, Subnormal ? every : x.dead ? lost_dead : lost_alive);
+                }
+            }
+        }
+    }
+
+    // The exponents of the scales of a block of a, by the largest exponents of its terms; their codes to `out`.
+    Short row_scales(const Rows& x, int block, int first, Short largest, char* out) const {
+        const BlockNumbers numbers = scale_numbers(true);
+        largest = largest == int16_t(NO_TERM) ? x.base - beta[first] : largest;
+        const Half own = numbers.of(block);
+        const Short room = Short(own & 0x100) != 0 ? Short{} : below(own, rooms(t.a));
+        const Short exponent = hold(largest - int16_t(t.a.top) + room, fill(t.scale.normal), fill(t.scale.top));
+        const Half code = Coder<uint16_t>(t.scale).code(exponent,
+                                                        fractions ? numbers.fraction(t.scale, block) : Half{});
+        store_items<uint8_t>(code << t.scale.padding, out + block * STRIP);
+        return exponent;
+    }
+
+    template <class Item, bool Scaled, class Put>
+    void some_codes(const Rows& x, const RowWords& rows, char* out, const Put& put) const {
+        if (target.subnormal) return pair_codes<Item, true, 0, Scaled>(x, rows, out, put);
+        switch (rule.places) {
+            case 0: return pair_codes<Item, false, 0, Scaled>(x, rows, out, put);
+            case 1: return pair_codes<Item, false, 1, Scaled>(x, rows, out, put);
+            case 2: return pair_codes<Item, false, 2, Scaled>(x, rows, out, put);
+            default: return pair_codes<Item, false, 3, Scaled>(x, rows, out, put);
         }
     }
 
     template <class Item>
-    void pair_codes(const Rows& x, const RowWords& rows, char* out) const {
-        if (target.subnormal) return pair_codes<Item, true, 0>(x, rows, out);
-        switch (rule.places) {
-            case 0: return pair_codes<Item, false, 0>(x, rows, out);
-            case 1: return pair_codes<Item, false, 1>(x, rows, out);
-            case 2: return pair_codes<Item, false, 2>(x, rows, out);
-            default: return pair_codes<Item, false, 3>(x, rows, out);
-        }
+    void pair_codes(const Rows& x, const RowWords& rows, char* out, char* scales_out) const {
+        const auto put = [&](int block, int first, Short largest) {
+            return row_scales(x, block, first, largest, scales_out);
+        };
+        if (sizeof(Item) == 1 && t.space.groups) return some_codes<uint8_t, true>(x, rows, out, put);
+        some_codes<Item, false>(x, rows, out, put);
     }
 
     // Wider codes of a.
@@ -447,10 +612,11 @@ class AimedTiles {
                 signs = Half(here ? x.negative[i] : Short(signs));
                 zero &= ~here;
                 const V lane = i == 2 ? third.of(random) : own[i];
-                fractions = widen<Lane>(here) != 0 ? lane : fractions;
+                const V mask = widen<Lane>(here);
+                fractions = (lane & mask) | (fractions & ~mask);
             }
             if (rule.alternates) zero |= x.dropped == int16_t(k);
-            exponent -= beta[0][k];
+            exponent -= beta[k];
             if (hollow[k]) {
                 exponent = fill(t.a.top) - (Short(role & 0x200) != 0 ? Short{} : below(role, t.a.top - t.a.normal + 1));
                 zero = Short{};
@@ -458,7 +624,7 @@ class AimedTiles {
             if constexpr (Subnormal) {
                 if (subnormal[k]) {
                     exponent = fill(t.a.low) + below(role, fraction);
-                    zero |= exponent + beta[0][k] > x.base;
+                    zero |= exponent + beta[k] > x.base;
                 }
                 zero |= exponent < int16_t(t.a.low);
             }
@@ -481,7 +647,9 @@ class AimedTiles {
             typedef decltype(lane) Lane;
             const Of16<Lane> word = wider<Lane>(drawn[2]) >> (int(8 * sizeof(Lane)) - fraction);
             const Pattern16<Lane> pattern(x.pattern[0], fraction, step, x.given);
-            return __builtin_convertvector(top_bits(pattern.of(word), fraction) & 0xFFFF, Word);
+            const Of16<Lane> top = top_bits(pattern.of(word), fraction);
+            if constexpr (sizeof(Lane) == 8) return low_word(top) & 0xFFFF;
+            return __builtin_convertvector(top & 0xFFFF, Word);
         };
         return bits_of(t.a) == 16 ? of(uint16_t{}) : bits_of(t.a) == 32 ? of(u32{}) : of(u64{});
     }
@@ -493,25 +661,33 @@ class AimedTiles {
         const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step, x.c_given);
         typedef typename Coder<Lane>::Exponent Exponent;
         const V vary = widen<Lane>(x.c_vary), sign = widen<Lane>(x.c_vary != 0 ? Short{} : x.c_sign);
-        const V spread = __builtin_convertvector(Half(x.c_spread), V);
+        const V spread = from_word<Lane>(to_words(Half(x.c_spread)));
         const Exponent highest = coder.in_lanes(x.c), density = coder.in_lanes(x.c_density);
         const bool mirrors = any(x.mirror);
-        const Word significands = mirrors ? mirrored_significands(x) : Word{};
+        const bool scaled = t.space.groups != 0;
+        Word significands = mirrors ? mirrored_significands(x) : Word{}, up{};
+        if (mirrors && scaled) {
+            const Half followed = scale_numbers(true).followed(t.scale, fractions);
+            const Scaled16<Word> product(significands, to_words(followed), t.scale.fraction);
+            significands = product.value;
+            up = product.up;
+        }
         const V moved = widen<Lane>(x.delta) << t.c.padding, mirror = widen<Lane>(x.mirror);
         for (const Column& column : columns) {
             const Word word = mixed(drawn[3] ^ column.word);
-            const V role = __builtin_convertvector(word & 0xFFFF, V);
+            const V role = from_word<Lane>(word & 0xFFFF);
             const V signs = ((role >> 8 & vary) | sign) ^ Lane(column.turn);
             const Exponent drift = Exponent{} + std::make_signed_t<Lane>(column.drift);
             const Exponent exponent = highest - Exponent(upper_halves(role, spread)) - drift;
             V code = coder.code(exponent, pattern.of(wider<Lane>(word) >> coder.down));
-            code &= V(Exponent(role & 255) < density);
+            code &= V((Exponent(role & 255) - density) >> (8 * int(sizeof(Lane)) - 1));  // all ones where it is below
             V codes = coder.container(code, signs);
             if (mirrors) {
                 const u32 y = u32(top_bits(column.fraction, t.b.fraction) & 0xFFFF);
-                const Word product = significands * y, carry = product >> 31;
+                const Scaled16<u32> own_y(y, scaled ? column.scale : 1, scaled ? t.scale.fraction : 0);
+                const Word product = significands * own_y.value, carry = product >> 31;
                 const Word digits = product << (1 - carry) & 0x7FFFFFFF;
-                const Short at = x.exponent[0] + Short(to_halves(carry)) - int16_t(column.drift);
+                const Short at = x.exponent[0] + Short(to_halves(carry + up + own_y.up)) - int16_t(column.drift);
                 const V opposite = widen<Lane>(x.negative[0] ^ 1) ^ Lane(column.turn);
                 const V own = coder.container(coder.code(coder.in_lanes(at), cut<Lane>(digits)), opposite) + moved;
                 codes = (own & mirror) | (codes & ~mirror);
@@ -526,8 +702,8 @@ class AimedTiles {
     template <class Lane>
     Of16<Lane> cut(Word digits) const {
         if constexpr (sizeof(Lane) == 8) {
-            const auto wide = __builtin_convertvector(digits, Of16<u64>);
-            return t.c.fraction > 31 ? wide << (t.c.fraction - 31) : wide >> (31 - t.c.fraction);
+            const Wide all = wide(digits);
+            return t.c.fraction > 31 ? all << (t.c.fraction - 31) : all >> (31 - t.c.fraction);
         } else {
             const Word cut_off = digits >> (31 - t.c.fraction);
             if constexpr (sizeof(Lane) == 2)
@@ -540,9 +716,10 @@ class AimedTiles {
     void strip(const Rows& x, const RowWords& rows, int number) const {
         char* const a = p.at[0] + i64(number) * STRIP * t.space.k * t.a.item;
         char* const c = p.at[2] + i64(number) * STRIP * p.n * t.c.item;
+        char* const scale = p.at[3] + i64(number) * STRIP * t.space.groups;
         switch (t.a.item) {
-            case 1: pair_codes<uint8_t>(x, rows, a); break;
-            case 2: pair_codes<uint16_t>(x, rows, a); break;
+            case 1: pair_codes<uint8_t>(x, rows, a, scale); break;
+            case 2: pair_codes<uint16_t>(x, rows, a, scale); break;
             case 4: row_codes<u32, u32>(x, rows, a); break;
             default: row_codes<u64, u64>(x, rows, a);
         }
@@ -637,14 +814,28 @@ class AimedTiles {
         const Word places = over.places(place, k);
         for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = Item(codes[j]);
     }
+    // A special value in place of one scale of a row or column in 16, by its word.
+    template <class Put>
+    void special_scale(u32 kinds, const Put& put) const {
+        const u32 word = mixed(kinds ^ SCALE_TURN), payload = mixed(word);
+        if (t.space.groups && word >> 28 == 0)
+            put(pick16(word >> 8, t.space.groups), uint8_t(special_code(t.scale, word & 31, payload, payload)));
+    }
     void special_rows(u32 word, int at) {
         const Overlay over(word, t.space.k);
+        uint8_t* const scale = reinterpret_cast<uint8_t*>(p.at[3]) + i64(at) * t.space.groups * STRIP;
+        for (int row = 0; row < STRIP; ++row)
+            special_scale(drawn[1][row], [&](i32 block, uint8_t code) { scale[block * STRIP + row] = code; });
         with_item(t.a, [&](auto item) { special_rows<decltype(item)>(over, at); });
         if (t.c.present && over.in_results())
             with_item(t.c, [&](auto item) { special_results<decltype(item)>(over, at); });
     }
     void special_columns(u32 word) {
         const Overlay over(word, t.space.k);
+        uint8_t* const scale = reinterpret_cast<uint8_t*>(p.at[4]);
+        for (int j = 0; j < p.n; ++j)
+            special_scale(columns[size_t(j)].kinds,
+                          [&](i32 block, uint8_t code) { scale[j * t.space.groups + block] = code; });
         if (!over.in_columns()) return;
         for (int first = 0; first < p.n; first += STRIP)
             with_item(t.b, [&](auto item) { special_columns<decltype(item)>(over, first); });
@@ -663,23 +854,26 @@ class AimedTiles {
     void tile(u64 index, int number) {
         if (!number) draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
         Reach reach = make_profile(index, number);
-        draw(index, 0, 2 + blocks_a);
+        draw_all(index);
         for (int j = 0; j < p.n; j += STRIP) {
-            if (j) draw(index + u64(j), 1, 2);
+            if (j) {
+                draw(index + u64(j), 1, 2);
+                draw(index + u64(j), first_of_scales(), first_of_scales() + blocks_scale);
+            }
             make_columns(j, reach);
         }
         switch (t.b.item) {
-            case 1: column_codes<uint16_t, uint8_t>(); break;
-            case 2: column_codes<uint16_t, uint16_t>(); break;
-            case 4: column_codes<u32, u32>(); break;
-            default: column_codes<u64, u64>();
+            case 1: narrow_columns<uint8_t>(); break;
+            case 2: narrow_columns<uint16_t>(); break;
+            case 4: wide_columns<u32, u32>(); break;
+            default: wide_columns<u64, u64>();
         }
         for (int at = 0; at < p.strips; ++at) {
-            if (at || p.n > STRIP) draw(index + u64(at) * STRIP, 0, 2 + blocks_a);
+            if (at || p.n > STRIP) draw_all(index + u64(at) * STRIP);
             RowWords rows;
             for (int i = 0; i < 8; ++i) rows.r[i] = to_halves(drawn[size_t(i / 2)] >> 16 * (i % 2));
             reach.first = at * STRIP;
-            strip(rule.rows(t, rows, reach), rows, at);
+            strip(rule.rows(reached, rows, reach), rows, at);
             if (rule.special) special_rows(reach.word, at);
         }
         if (rule.special) special_columns(reach.word);
@@ -688,14 +882,17 @@ class AimedTiles {
 
 public:
     AimedTiles(const Domain& domain, const Stream& words, int family, const Place& place)
-        : t(domain), keys(words, FEWER_ROUNDS), counted_from(words.seed * ODD), rule(tile_family(family)), p(place),
-          blocks_a((domain.space.k * bits_of(domain.a) + 127) / 128), columns(size_t(p.n)),
-          drawn(size_t(4 * (2 + blocks_a))) {
+        : t(domain), reached(under_scales(domain)), keys(words, FEWER_ROUNDS), counted_from(words.seed * ODD),
+          rule(tile_family(family)), p(place), blocks_a((domain.space.k * bits_of(domain.a) + 127) / 128),
+          blocks_scale(domain.space.groups ? domain.space.groups / 8 + 1 : 0), columns(size_t(p.n)),
+          drawn(size_t(4 * (2 + blocks_a + 2 * blocks_scale))) {
         memcpy(origin, p.at, sizeof origin);
         opened.push_back(Opened(keys, ROW, 0));
         opened.push_back(Opened(keys, COLUMN, 0));
         for (int block = 0; block < blocks_a; ++block) opened.push_back(Opened(keys, ELEMENT, u32(block)));
-        for (int block = 0; block < 1 + (t.space.k + 7) / 8; ++block)
+        for (Purpose purpose : {COLUMN, ROW})
+            for (int block = 1; block <= blocks_scale; ++block) opened.push_back(Opened(keys, purpose, u32(block)));
+        for (int block = 0; block < 1 + (t.space.k + 7) / 8 + (t.space.groups + 7) / 8; ++block)
             opened_tile.push_back(Opened(keys, TILE, u32(block)));
         tile_words.resize(4 * opened_tile.size());
     }

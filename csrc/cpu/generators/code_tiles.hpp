@@ -59,6 +59,8 @@ class CodeTiles {
         t.a.item == 1 ? rows<uint8_t>(first, lane, lap & 1) : rows<uint16_t>(first, lane, lap & 1);
         t.b.item == 1 ? columns<uint8_t>(first, lane, lap & 1) : columns<uint16_t>(first, lane, lap & 1);
         if (t.c.present) memset(p.at[2], 0, size_t(p.bytes[2]));
+        for (int role = 3; t.space.groups && role < 5; ++role)
+            memset(p.at[role], i32(encode<u32>(t.scale, 0, 0, 0)), size_t(p.bytes[role]));
         p.next();
     }
 

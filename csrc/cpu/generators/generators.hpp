@@ -18,6 +18,7 @@ struct GeneratorCall {
     uint64_t seed, start;
     int64_t count;
     void* out[6];  // a, b, c, scale_a, scale_b, metadata; null where absent
+    int whole_m = 0, whole_n = 0;  // rows and columns of the tiles whose first ones are made; 0: of all
 };
 
 using GeneratorFunction = void (*)(const GeneratorCall&);

@@ -14,11 +14,14 @@ namespace {
 struct Place {
     const Domain& t;
     int m, n, strips, side;  // n = 0: groups
+    int whole_m, whole_n;  // of the tile whose first rows and columns these are
     char* at[5];
     i64 bytes[5];  // of a tile or group
 
-    Place(const Domain& domain, int rows, int columns, void* const* out)
-        : t(domain), m(rows), n(columns), strips(n ? (m + STRIP - 1) / STRIP : 1), side(n ? larger(m, n) : STRIP) {
+    Place(const Domain& domain, int rows, int columns, void* const* out, int all_rows = 0, int all_columns = 0)
+        : t(domain), m(rows), n(columns), strips(n ? (m + STRIP - 1) / STRIP : 1), whole_m(larger(m, all_rows)),
+          whole_n(larger(n, all_columns)) {
+        side = n ? larger(whole_m, whole_n) : STRIP;
         for (int role = 0; role < 5; ++role) {
             at[role] = static_cast<char*>(out[role]);
             const i64 units = role == 2 ? i64(strips) * STRIP * larger(n, 1) : by_rows(role) ? n : strips * STRIP;

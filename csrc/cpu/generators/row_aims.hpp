@@ -56,6 +56,56 @@ MMAPROBE_HD Half to_halves(Word x) {
 #endif
 }
 
+// To and from 64 bits: two registers of the widest, which compilers would go through item by item.
+#if defined(__AVX512F__)
+struct TwoRegisters {
+    __m512i half[2];
+};
+MMAPROBE_HD Wide joined(__m512i lower, __m512i upper) {
+    const TwoRegisters both{{lower, upper}};
+    Wide out;
+    memcpy(&out, &both, sizeof out);
+    return out;
+}
+MMAPROBE_HD TwoRegisters parted(const Wide& x) {
+    TwoRegisters out;
+    memcpy(&out, &x, sizeof out);
+    return out;
+}
+MMAPROBE_HD Wide wide(Word x) {
+    return joined(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(__m512i(x))),
+                  _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(__m512i(x), 1)));
+}
+MMAPROBE_HD Wide wide(Short x) {
+    return joined(_mm512_cvtepi16_epi64(_mm256_castsi256_si128(__m256i(x))),
+                  _mm512_cvtepi16_epi64(_mm256_extracti128_si256(__m256i(x), 1)));
+}
+MMAPROBE_HD Word low_word(const Wide& x) {
+    const TwoRegisters both = parted(x);
+    const __m512i lower = _mm512_castsi256_si512(_mm512_cvtepi64_epi32(both.half[0]));
+    return Word(_mm512_inserti64x4(lower, _mm512_cvtepi64_epi32(both.half[1]), 1));
+}
+template <>
+MMAPROBE_HD Wide least_of<Wide>(Wide x, Wide y) {
+    const TwoRegisters a = parted(x), b = parted(y);
+    return joined(_mm512_min_epu64(a.half[0], b.half[0]), _mm512_min_epu64(a.half[1], b.half[1]));
+}
+template <>
+MMAPROBE_HD Of16<i64> least_of<Of16<i64>>(Of16<i64> x, Of16<i64> y) {
+    const TwoRegisters a = parted(Wide(x)), b = parted(Wide(y));
+    return Of16<i64>(joined(_mm512_min_epi64(a.half[0], b.half[0]), _mm512_min_epi64(a.half[1], b.half[1])));
+}
+template <>
+MMAPROBE_HD Of16<i64> most_of<Of16<i64>>(Of16<i64> x, Of16<i64> y) {
+    const TwoRegisters a = parted(Wide(x)), b = parted(Wide(y));
+    return Of16<i64>(joined(_mm512_max_epi64(a.half[0], b.half[0]), _mm512_max_epi64(a.half[1], b.half[1])));
+}
+#else
+MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
+MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
+MMAPROBE_HD Word low_word(const Wide& x) { return __builtin_convertvector(x & 0xFFFFFFFF, Word); }
+#endif
+
 // The upper halves of products of 16 bits.
 MMAPROBE_HD Half upper_products(Half x, Half y) {
 #if defined(__AVX2__)
@@ -127,7 +177,12 @@ struct ThreeLanes {
         : i(below(w.r[2], count)), j(after(i, w.r[3], count)), third(after(j, w.r[4], count)) {}
 };
 
+constexpr i32 MORE_OF_GROUPS = 11;  // binades that sums of scaled groups keep more than others
 constexpr i32 NARROW = 40;  // binades: products that span fewer leave little room below
+
+Short more_of_groups(const Domain& t, const RowWords& w) {
+    return Short(w.r[7] >> 4 & 1) * fill(t.space.groups ? MORE_OF_GROUPS : 0);
+}
 
 i32 most_drift(const Domain& t) { return smaller(3, (t.b.top - t.b.normal) / 4); }
 
@@ -183,7 +238,8 @@ struct CancelRows {
         const i32 live = t.space.live, count = live + t.c.present;
         const ThreeLanes at(w, count);
         const Short m = anchors(t, w, reach), distance = below(w.r[7], 45), kind = w.two(0);
-        const Short offset = (kind & 2) != 0 ? ((kind & 1) != 0 ? fill(t.space.d_fraction - 1) : distance)
+        const Short lowest = fill(t.space.d_fraction - 1) + more_of_groups(t, w);
+        const Short offset = (kind & 2) != 0 ? ((kind & 1) != 0 ? lowest : distance)
                                              : ((kind & 1) != 0 ? distance - 2 : Short{});
         const Short pair = count == 2 ? pick_of(w.two(5), POW2, FULL, FULL, FULL)
                                       : pick_of(w.two(5), POW2, POW2, FULL, TOP2);
@@ -217,7 +273,8 @@ struct UlpRows {
     static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
         const Space& s = t.space;
         const Short anchor = anchors(t, w, reach), c_big = w.is(0) & fill(-i32(t.c.present != 0));
-        const Short distance = w.is(1) ? fill(s.d_fraction + 1) : 1 + below(w.r[7], 44);
+        const Short last = fill(s.d_fraction + 1) + more_of_groups(t, w);
+        const Short distance = w.is(1) ? last : 1 + below(w.r[7], 44);
         const Short m = (c_big & w.is(2)) ? least_of(anchor + distance, fill(s.c_top)) : anchor;
         const Short large = pick_of(w.two(8), POW2, FULL, ONES, LOWBIT), fine = w.is(11) ? fill(FULL) : fill(POW2);
         Rows x;
@@ -253,9 +310,10 @@ struct TieRows {
         const Space& s = t.space;
         const ThreeLanes at(w, s.live);
         const i32 low = lowest(s), high = larger(low, smaller(s.product_top, s.c_top - s.d_fraction - 1));
-        const bool narrow = s.product_top - s.d_fraction - 1 < s.product_low || s.live == 1;
+        const bool narrow = s.product_top - s.d_fraction - 1 < s.product_low || s.live == 1 || s.groups == 1;
+        const Short in_blocks = (Short(w.r[7] >> 3 & 1) != 0) & fill(-i32(s.groups > 0));
         const i32 bottom = clamp(reach.low, low, high), room = clamp(reach.high, low, high) - bottom + 1;
-        const Short c_big = ((w.two(0) != 0) | fill(-i32(narrow))) & fill(-i32(t.c.present != 0));
+        const Short c_big = ((w.two(0) != 0) | fill(-i32(narrow)) | in_blocks) & fill(-i32(t.c.present != 0));
         const Short half_c = fill(bottom) + below(w.r[1], w.late_three() == 0 ? fill(smaller(room, 3)) : fill(room));
         const Short ordinary = hold(anchors(t, w, reach), fill(s.anchor_low), fill(s.anchor_top));
         const Short lane_m = most_of(ordinary, fill(smaller(reach.high, reach.low + s.d_fraction + 3)));
@@ -305,7 +363,8 @@ struct ZladRows {
         x.lane[2] = (plain | (at.third == at.i)) ? fill(-1) : at.third;
         x.exponent[0] = fill(s.d_low - 1) + below(w.r[1], 3);
         x.exponent[1] = fill(s.d_low - 1) + below(w.r[7] << 3, 3);
-        x.exponent[2] = w.is(3) ? fill(s.d_normal - 26) - below(w.r[7], 10) : fill(s.d_normal) - below(w.r[7], 64);
+        const Short guess = fill(s.d_normal - 26) - more_of_groups(t, w) * fill(2) - below(w.r[7], 10);
+        x.exponent[2] = w.is(3) ? guess : fill(s.d_normal) - below(w.r[7], 64);
         for (int i = 0; i < 3; ++i) x.negative[i] = w.bit(5 + i);
         x.base = m;
         x.spread = fill(30);
@@ -492,8 +551,6 @@ struct SpecialRows {
     }
 };
 
-MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
-MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
 MMAPROBE_HD Wide ones_of(Wide bits) { return ((Wide{} + 1) << bits) - 1; }
 template <class V>
 MMAPROBE_HD V kept(Short where, V x) {

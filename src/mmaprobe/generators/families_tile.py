@@ -34,6 +34,9 @@ TOPS = np.array([ONES, FULL, POW2, TOP2])
 ALONE = np.array([FULL, POW2, ONES, LOWBIT])
 DELTA = np.array([0, 0, 0, 0, 0, 0, 1, -1])
 """Last places by which a C that mirrors a product is beside it."""
+MORE_OF_GROUPS = 11
+"""Binades that sums of scaled groups keep more than others: 35 below their largest term, not about 24; and as many
+their lowest label, -139, lies lower (``Datapath`` of mxf4 and mxf4nvf4).  Some rows aim there, of units with scales."""
 NARROW = 40
 """Products that span fewer binades span little: terms far below others need the lowest of them."""
 NONE = -1
@@ -205,7 +208,8 @@ def cancel(t: Domain, r: Halves, tile: Tiles) -> Rows:
     count = live + t.c.present
     i, j, _ = r.lanes(count)
     distance, kind = pick16(r.r[7], 45), r.two(0)
-    offset = np.choose(kind, [0 * m, distance - 2, distance, t.space.d_fraction - 1 + 0 * m])
+    last = t.space.d_fraction - 1 + MORE_OF_GROUPS * (r.late(4) & (t.space.groups > 0))
+    offset = np.choose(kind, [0 * m, distance - 2, distance, last + 0 * m])
     spread = np.array([43, 5, 1, 5])[kind]
     pair = (PAIRS_ALONE if count == 2 else ANCHORS)[r.two(5)]
     upper = np.where((pair == FULL) & (r.bit(14) != 0), UPPER, pair)  # equal in the upper half only
@@ -230,7 +234,8 @@ def ulp(t: Domain, r: Halves, tile: Tiles) -> Rows:
     """One big term (C or a lane); the others near its last place, or around one distance below it."""
     s, anchor = t.space, r.anchor(t, tile)
     c_big = r.bit(0) & t.c.present
-    distance = np.where(r.bit(1), s.d_fraction + 1, 1 + pick16(r.r[7], 44))
+    last = s.d_fraction + 1 + MORE_OF_GROUPS * (r.late(4) & (s.groups > 0))
+    distance = np.where(r.bit(1), last, 1 + pick16(r.r[7], 44))
     m = np.where(c_big & r.bit(2), np.minimum(anchor + distance, s.c_top), anchor)
     large, fine = BIG[r.two(8)], np.where(r.bit(11), FULL, POW2)
     density, vary, sign = DENSITY[r.two(3)], 1 - r.bit(5), r.bit(7)
@@ -267,10 +272,11 @@ def tie(t: Domain, r: Halves, tile: Tiles) -> Rows:
     """
     s, (low, high) = t.space, tie_range(t)
     i, j, third = r.lanes(s.live)
-    narrow = s.product_top - s.d_fraction - 1 < s.product_low or s.live == 1
+    narrow = s.product_top - s.d_fraction - 1 < s.product_low or s.live == 1 or s.groups == 1
+    in_blocks = r.late(3) & (s.groups > 0)  # a half of a block's largest term is out of its reach
     bottom = np.clip(tile.low, low, high)
     reach = np.clip(tile.high, low, high) - bottom + 1
-    c_big = ((r.two(0) != 0) | narrow) & (t.c.present != 0)
+    c_big = ((r.two(0) != 0) | narrow | (in_blocks != 0)) & (t.c.present != 0)
     room = np.where(r.late(0, 3) == 0, np.minimum(reach, 3), reach)
     half_c, lane_m = bottom + pick16(r.r[1], room), np.clip(r.anchor(t, tile), s.anchor_low, s.anchor_top)
     lane_m = np.maximum(lane_m, np.minimum(tile.high, tile.low + s.d_fraction + 3))  # the half is in reach, too
@@ -307,7 +313,7 @@ def zlad(t: Domain, r: Halves, tile: Tiles) -> Rows:
     i, j, third = r.lanes(s.live)
     plain = r.two(0) == 0
     m, last = r.anchor(t, tile), s.d_low - 1 + pick16(r.r[1], 3)
-    guess = s.d_normal - 26 - pick16(r.r[7], 10)
+    guess = s.d_normal - 26 - pick16(r.r[7], 10) - 2 * MORE_OF_GROUPS * (r.late(4) & (s.groups > 0))
     rung = np.where(r.bit(3), guess, s.d_normal - pick16(r.r[7], 64))
     low = s.d_low + pick16(r.r[4], 3)
     pattern = np.where(plain, FULL, POW2)

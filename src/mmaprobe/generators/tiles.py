@@ -4,12 +4,15 @@ A family's whole tiles are made by one of two rules, which versions tell apart.
 
 - Of a version of its vectors (``versions_of``): max(M, N) consecutive vectors whose rows and columns cross.  Every
   family makes them, for every instruction.
-- Of the version in ``TILE_VERSIONS``: rows aim and columns are flat (``families_tile``, ``tiles_aimed``), so that what
-  the family aims at holds off the diagonal, too.  It names tiles only: ``cancel.2`` has outputs of tiles
-  (``INSTRUCTION/cancel.2/SEED/INDEX@ROW,COLUMN``) and no separate vectors, which stay those of ``cancel.1``.
+- Of the version in ``TILE_VERSIONS``: rows aim and columns are flat (``families_tile``, ``tiles_aimed``; under block
+  scales ``tiles_scaled``), so that what the family aims at holds off the diagonal, too.  It names tiles only:
+  ``cancel.2`` has outputs of tiles (``INSTRUCTION/cancel.2/SEED/INDEX@ROW,COLUMN``) and no separate vectors, which stay
+  those of ``cancel.1``.
 
 A tile of either has the index of its first vector, and takes as many.  ``tile_version`` says which rule the tiles of a
 validation follow; a campaign fused into a GPU's kernel makes tiles of vectors, and so does whatever takes its place.
+Two models see no tiles, so that of wide ones whose rows aim they compare the first rows and columns alone
+(``tile_window``).
 What names a tile names its version: recipes, chunks, summaries.
 """
 
@@ -40,23 +43,36 @@ from mmaprobe.operands.batch import PER_RESULT, Batch
 COLUMNS = 8
 """Columns of a tile whose rows aim in a validation, at most: the results of a row aim alike, so that in wider tiles the
 kills of a tile vary more than eight times as much as those of independent vectors (``benchmarks/kill_matrix.py``)."""
+WINDOW = 32
+"""Rows of the tiles that two models compare of wider ones, at most: in more, what a tile is like weighs more."""
 ROWS = 16
 """Rows of a strip of the engine layout (``csrc/cpu/kernels/tiles.hpp``)."""
+MOST_BLOCK = 64
+"""Lanes of a scale block that rows can aim in at most: what ``csrc/cpu/generators/aimed_tiles.hpp`` has room for."""
+Shape = tuple[int, int]
+"""Rows and columns."""
 
 
 def takes_aims(instruction: Instruction) -> bool:
-    """Whether rows can aim: dense tiles of floats without scales or random bits, of lanes that the generator has."""
+    """Whether rows can aim: dense tiles of floats without random bits, of lanes that the generator has."""
     t = domain(instruction)
-    plain = not (t.space.chunk or t.space.groups or instruction.random) and instruction.blocks == 1
+    plain = not (t.space.chunk or instruction.random) and instruction.blocks == 1
     floats = t.a.is_float and t.b.is_float and (t.c.is_float or not t.c.present) and min(t.a.fraction, t.b.fraction) > 0
-    return bool(plain and floats and instruction.m * instruction.n > 1 and t.space.k <= MOST_LANES)
+    lanes = t.space.k <= MOST_LANES and t.space.group_lanes % ROWS == 0 and t.space.group_lanes <= MOST_BLOCK
+    return bool(plain and floats and lanes and instruction.m * instruction.n > 1)
 
 
-def tile_version(instruction: Instruction, family: str) -> int:
-    """The version of a family that whole tiles of an instruction are made by in a validation."""
+def tile_version(instruction: Instruction, family: str, windows: bool = False) -> int:
+    """The version of a family that tiles of an instruction are made by in a validation, whole ones or ``windows``."""
     own = TILE_VERSIONS.get(family)
-    aims = own is not None and instruction.n <= COLUMNS and can_aim(instruction, family)
+    aims = own is not None and (windows or instruction.n <= COLUMNS) and can_aim(instruction, family)
     return own if own is not None and aims else VERSIONS[family]
+
+
+def tile_window(instruction: Instruction) -> Shape:
+    """The rows and columns of a tile whose rows aim that two models compare: all, or the first of a wide one."""
+    m, n = instruction.m, instruction.n
+    return (m, n) if n <= COLUMNS else (min(m, WINDOW), COLUMNS)
 
 
 def can_aim(instruction: Instruction, family: str) -> bool:
@@ -66,16 +82,18 @@ def can_aim(instruction: Instruction, family: str) -> bool:
 
 
 def generate_tiles(
-    instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None
-) -> Batch:
+    instruction: Instruction, family: str, seed: int, start: int, count: int, version: int | None = None,
+    window: Shape | None = None,
+) -> Batch:  # fmt: skip
     """``count`` tiles of max(M, N) indices each from vector ``start`` on, by the rule of a version (the present one of
     the family's vectors where none is named).
 
     Of vectors: row i of A is the a of the tile's vector i, column j of B the b of its vector j, and C[i, j] (random
-    bits, too) the c of vector i where i + j is even, else of vector j.  Raises the errors of ``generate``.
+    bits, too) the c of vector i where i + j is even, else of vector j.  ``window``: of tiles whose rows aim the first
+    rows and columns alone.  Raises the errors of ``generate``.
     """
     if version is not None and version == TILE_VERSIONS.get(family):
-        return native_tiles(instruction, family, seed, start, count)
+        return native_tiles(instruction, family, seed, start, count, window=window)
     m, n = instruction.m, instruction.n
     side = max(m, n)
     vectors = generate(instruction, family, seed, start, count * side, version)
@@ -94,7 +112,7 @@ def check_aimed(instruction: Instruction, family: str, seed: int, start: int, co
     """UsageError where a family's own tiles do not exist for an instruction, or an index is outside 64 bits."""
     check_family(instruction, family)
     if not can_aim(instruction, family):
-        what = "dense tiles of floats without scales or random bits"
+        what = "dense tiles of floats without random bits"
         if takes_aims(instruction):
             what = "tiles of other formats"
         raise UsageError(f"{instruction.id}: {family}.{TILE_VERSIONS[family]} makes {what}")
@@ -103,18 +121,26 @@ def check_aimed(instruction: Instruction, family: str, seed: int, start: int, co
         raise UsageError(f"seed {seed} and tiles {start}+{count} must fit 64 bits without sign")
 
 
-def native_tiles(instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "") -> Batch:
-    """A family's own tiles by the native module; ``build`` names one instruction set's code, else the best."""
+def native_tiles(
+    instruction: Instruction, family: str, seed: int, start: int, count: int, build: str = "",
+    window: Shape | None = None,
+) -> Batch:  # fmt: skip
+    """A family's own tiles by the native module, whole or their first rows and columns; ``build`` names one instruction
+    set's code, else the best."""
     check_aimed(instruction, family, seed, start, count)
-    m, n, k = instruction.m, instruction.n, instruction.k
+    m, n = window or (instruction.m, instruction.n)
+    k = instruction.k
     strips = -(-m // ROWS)
-    shapes = {"a": (count, strips, k, ROWS), "b": (count, n, k), "c": (count, strips, n, ROWS)}
+    groups = domain(instruction).space.groups
+    shapes = {"a": (count, strips, k, ROWS), "b": (count, n, k), "c": (count, strips, n, ROWS),
+              "scale_a": (count, strips, groups, ROWS), "scale_b": (count, n, groups)}  # fmt: skip
     made = {name: np.empty(shapes[name], f.dtype) for name, f in instruction.formats().items() if name in shapes}
     operands = [made.get(name) for name in ("a", "b", "c", "scale_a", "scale_b")]
     stream, packed = stream_number(family, TILE_VERSIONS[family]), domain(instruction).packed()
-    _native.generate_layout(packed, FAMILIES.index(family), stream, seed, start, count, m, n, operands, build)
-    parts = {"b": made["b"].swapaxes(1, 2)}
-    for name in set(made) - {"b"}:
+    whole = instruction.m, instruction.n
+    _native.generate_layout(packed, FAMILIES.index(family), stream, seed, start, count, m, n, operands, build, *whole)
+    parts: dict[str, Any] = {name: made[name].swapaxes(1, 2) for name in ("b", "scale_b") if name in made}
+    for name in set(made) - set(parts):
         parts[name] = made[name].swapaxes(2, 3).reshape(count, strips * ROWS, made[name].shape[2])[:, :m]
     return Batch(**{name: np.ascontiguousarray(value) for name, value in parts.items()})
 

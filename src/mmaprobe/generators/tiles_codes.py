@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from mmaprobe.generators import philox
 from mmaprobe.generators.domain import Domain
 from mmaprobe.generators.families_circuit import GROUP_BITS, ODD, is_special, negated
-from mmaprobe.generators.operands import Codes
+from mmaprobe.generators.operands import Codes, encode
 
 
 def code_tiles(t: Domain, seed: int, first: NDArray[np.uint64], m: int, n: int) -> dict[str, Codes]:
-    """a (tiles, M, K), b (tiles, K, N) and c (tiles, M, N), which is zero, of the tiles from the indices ``first`` on.
+    """a (tiles, M, K), b (tiles, K, N) and c (tiles, M, N), which is zero, of the tiles from the indices ``first`` on;
+    scales are 1.
 
     In even rounds of all pairs they lie in all lanes, b's signs by turns, so that products cancel but for one or two;
     codes of infinities and NaNs, and in odd rounds all, in one lane, the next in each 2**6 indices, and one further in
@@ -46,4 +47,8 @@ def code_tiles(t: Domain, seed: int, first: NDArray[np.uint64], m: int, n: int) 
     found = {"a": a, "b": b.swapaxes(1, 2)}
     if t.c.present:
         found["c"] = np.zeros((len(first), m, n), np.uint64)
+    if t.space.groups:
+        one, groups = encode(t.scale, False, 0, 0), t.space.groups
+        found["scale_a"] = np.broadcast_to(one, (len(first), m, groups))
+        found["scale_b"] = np.broadcast_to(one, (len(first), groups, n))
     return found

@@ -16,7 +16,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.generators.families import STREAMED, VERSIONS
-from mmaprobe.generators.tiles import tile_version
+from mmaprobe.generators.tiles import Shape, tile_version, tile_window
 from mmaprobe.validation.coverage.sample import ComparedRun
 
 CHUNK = 1 << 15
@@ -39,8 +39,9 @@ AIMED_OF = 256
 
 @dataclass(frozen=True)
 class Chunk:
-    """``count`` vectors of a family from ``start`` on, or the outputs of whole ``tiles``, made by the rule of a
-    ``version`` (None: that of the family's vectors); ``twice``: one of two batches that are the same."""
+    """``count`` vectors of a family from ``start`` on, or the outputs of ``tiles``, made by the rule of a ``version``
+    (None: that of the family's vectors), whole or (``window``) their first rows and columns; ``twice``: one of two
+    batches that are the same."""
 
     family: str
     start: int
@@ -49,6 +50,23 @@ class Chunk:
     fused: bool = False
     twice: bool = False
     version: int | None = None
+    window: Shape | None = None
+
+
+@dataclass(frozen=True)
+class _Tiling:
+    """How many of a family's vectors are outputs of tiles: ``tiles`` of so many ``outputs`` and indices (``side``)."""
+
+    tiles: int
+    outputs: int
+    side: int
+    version: int | None
+    window: Shape | None
+
+    @property
+    def count(self) -> int:
+        """Outputs of all."""
+        return self.tiles * self.outputs
 
 
 def small_batches(vectors: int, families: int) -> int:
@@ -58,23 +76,24 @@ def small_batches(vectors: int, families: int) -> int:
 
 def even(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[Chunk]:
     """Chunks of ``size`` vectors, for models that never see a batch."""
-    tiles, outputs, side, version = _tiles(instruction, family, count)
-    yield from _placed(family, start, _equal(tiles, max(1, size // outputs)), outputs, side, version)
-    yield from _placed(family, start + tiles * side, _equal(count - tiles * outputs, size))
+    tiling = _tiles(instruction, family, count, True)
+    yield from _placed(family, start, _equal(tiling.tiles, max(1, size // tiling.outputs)), tiling)
+    yield from _placed(family, start + tiling.tiles * tiling.side, _equal(count - tiling.count, size))
 
 
 def varied(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
     """Whole tiles first (for a tile instruction), then separate vectors: each in batches of all sizes, some twice."""
-    tiles, outputs, side, version = _tiles(instruction, family, count)
+    tiling = _tiles(instruction, family, count, False)
+    tiles, outputs = tiling.tiles, tiling.outputs
     few = -(-small // 2) if tiles else small
     if tiles:
         most = max(1, LARGEST // outputs)
         head, rest = _sizes(
             tiles, max(1, CHUNK // outputs), most, _room(instruction), few, _random(family, start, seed)
         )
-        yield from _with_repeats(_placed(family, start, head, outputs, side, version))
-        yield from _placed(family, start + sum(head) * side, rest, outputs, side, version)
-    yield from alone(instruction, family, start + tiles * side, count - tiles * outputs, few, seed)
+        yield from _with_repeats(_placed(family, start, head, tiling))
+        yield from _placed(family, start + sum(head) * tiling.side, rest, tiling)
+    yield from alone(instruction, family, start + tiles * tiling.side, count - tiling.count, few, seed)
 
 
 def alone(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
@@ -94,20 +113,27 @@ def end_of(instruction: Instruction, chunk: Chunk) -> int:
     return chunk.start + (chunk.tiles * max(instruction.m, instruction.n) or chunk.count)
 
 
-def tiles_first(instruction: Instruction, family: str, start: int, count: int) -> Iterator[ComparedRun]:
-    """So many vectors of a family as ``even`` and ``varied`` take them: whole tiles, then separate ones."""
-    tiles, outputs, side, version = _tiles(instruction, family, count)
-    yield from [ComparedRun(family, start, tiles * outputs, tiles, version)] * bool(tiles)
-    yield ComparedRun(family, start + tiles * side, count - tiles * outputs)
+def tiles_first(
+    instruction: Instruction, family: str, start: int, count: int, windows: bool = False
+) -> Iterator[ComparedRun]:
+    """So many vectors of a family as ``even`` (``windows``) or ``varied`` take them: tiles, then separate ones."""
+    tiling = _tiles(instruction, family, count, windows)
+    tiled = ComparedRun(family, start, tiling.count, tiling.tiles, tiling.version, tiling.window)
+    yield from [tiled] * bool(tiling.tiles)
+    yield ComparedRun(family, start + tiling.tiles * tiling.side, count - tiling.count)
 
 
-def _tiles(instruction: Instruction, family: str, count: int) -> tuple[int, int, int, int | None]:
-    """Whole tiles among so many vectors of a family; the outputs of one, its indices, and the version that makes it."""
-    outputs, version = instruction.m * instruction.n, tile_version(instruction, family)
+def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> _Tiling:
+    """The tiles among so many vectors of a family: whole ones, or where rows aim ``windows`` of them."""
+    version = tile_version(instruction, family, windows)
     aims = version != VERSIONS[family]
+    m, n = tile_window(instruction) if aims and windows else (instruction.m, instruction.n)
     share = AIMED_OF if aims or family in STREAMED else TILES_OF
-    tiles = count * (share - 1) // share // outputs if outputs > 1 and instruction.blocks == 1 else 0
-    return tiles, outputs, max(instruction.m, instruction.n), version if aims else None
+    tiles = (
+        count * (share - 1) // share // (m * n) if instruction.m * instruction.n > 1 and instruction.blocks == 1 else 0
+    )
+    window = (m, n) if (m, n) != (instruction.m, instruction.n) else None
+    return _Tiling(tiles, m * n, max(instruction.m, instruction.n), version if aims else None, window)
 
 
 def _room(instruction: Instruction) -> int:
@@ -144,13 +170,14 @@ def _equal(count: int, size: int) -> Iterator[int]:
     return (min(size, count - done) for done in range(0, count, size))
 
 
-def _placed(
-    family: str, start: int, sizes: Iterable[int], outputs: int = 1, side: int = 0, version: int | None = None
-) -> Iterator[Chunk]:
-    """Chunks of these sizes one after another: tiles of ``side`` indices each, or (0) separate vectors."""
+def _placed(family: str, start: int, sizes: Iterable[int], tiling: _Tiling | None = None) -> Iterator[Chunk]:
+    """Chunks of these sizes one after another: of tiles, or of separate vectors."""
     for size in sizes:
-        yield Chunk(family, start, size * outputs, size if side else 0, version=version)
-        start += size * (side or 1)
+        if tiling is None:
+            yield Chunk(family, start, size)
+        else:
+            yield Chunk(family, start, size * tiling.outputs, size, version=tiling.version, window=tiling.window)
+        start += size * (tiling.side if tiling else 1)
 
 
 def _with_repeats(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

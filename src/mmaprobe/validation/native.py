@@ -18,6 +18,7 @@ from mmaprobe.devices.model import DatapathDevice, ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, MOST_LANES, stream_number
+from mmaprobe.generators.tiles import Shape
 from mmaprobe.models.program import Program, program
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath
@@ -47,21 +48,24 @@ class Pipeline:
 
     def compare(
         self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int,
-        version: int | None = None,
+        version: int | None = None, window: Shape | None = None,
     ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
         """How many of ``count`` results differ, and the indices of the first ``limit`` of them.
 
         ``tiles`` whole tiles from vector ``start`` on, their results in the
         order tile, row, column; or, where it is 0, ``count`` separate vectors.  ``version`` names the rule that makes
-        them, that of the family's vectors where it is None.
+        them, that of the family's vectors where it is None; ``window`` the first rows and columns of tiles that are
+        made alone.
         """
-        m, n = (self.instruction.m, self.instruction.n) if tiles else (1, 0)
+        whole = self.instruction.m, self.instruction.n
+        m, n = (window or whole) if tiles else (1, 0)
         number, stream = FAMILIES.index(family), stream_number(family, version)
         packed, programs = domain(self.instruction).packed(), list(self.programs)
         try:
             bad, where = _native.pipeline(
-                packed, number, stream, seed, start, tiles or count, m, n, programs, answers, nan == "any", limit, isa()
-            )
+                packed, number, stream, seed, start, tiles or count, m, n, programs, answers, nan == "any", limit,
+                isa(), *whole,
+            )  # fmt: skip
         except ValueError as error:
             raise UsageError(f"{self.instruction.id}: {error}") from None
         return bad, np.array(where, np.int64)
@@ -80,7 +84,7 @@ class SiliconPipeline(Pipeline):
 
     def compare(
         self, family: str, seed: int, start: int, count: int, tiles: int, answers: Bits | None, nan: str, limit: int,
-        version: int | None = None,
+        version: int | None = None, window: Shape | None = None,
     ) -> tuple[int, NDArray[np.int64]]:  # fmt: skip
         """How many of ``count`` results differ, and the indices of the first ``limit`` of them.
 

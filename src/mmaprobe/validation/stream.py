@@ -258,8 +258,9 @@ def _compared(job: _Job, family: str, start: int, count: int) -> Iterator[Compar
     """What of a family's share was compared, which is a first piece of it: chunks are compared in their order."""
     done, made = job.counts.get(family, FamilyCount()).vectors, job.instruction
     launched = _launched(job, count)
-    for run in tiles_first(made, family, start, count - launched):
-        yield replace(run, count=min(run.count, done), tiles=min(run.tiles, done // (made.m * made.n)))
+    for run in tiles_first(made, family, start, count - launched, _unseen(job)):
+        outputs = run.count // max(run.tiles, 1) or 1
+        yield replace(run, count=min(run.count, done), tiles=min(run.tiles, done // outputs))
         start, done = run.start + (run.tiles * max(made.m, made.n) or run.count), max(done - run.count, 0)
     yield ComparedRun(family, start, done, done // (made.m * made.n)) if launched else ComparedRun(family, start, 0)
 
@@ -304,10 +305,14 @@ def _ordinary(job: _Job) -> Iterator[Chunk]:
 
 def _pieces(job: _Job, family: str, start: int, count: int, small: int) -> Iterator[Chunk]:
     """Chunks of all sizes, some of them twice; of one size where two models never see a batch."""
-    native = job.native
-    if native is not None and native.asked is None:
-        return even(job.instruction, family, start, count, NATIVE_CHUNK if native.fast else CHUNK)
+    if _unseen(job):
+        return even(job.instruction, family, start, count, NATIVE_CHUNK if job.native and job.native.fast else CHUNK)
     return varied(job.instruction, family, start, count, small, job.seed)
+
+
+def _unseen(job: _Job) -> bool:
+    """Whether no device sees a batch: two models are compared in native code."""
+    return job.native is not None and job.native.asked is None
 
 
 def _drain(job: _Job, chunks: Iterable[Chunk], threads: int, progress: Progress | None, stop: Stop | None) -> Ended:
@@ -415,8 +420,9 @@ def _compare(job: _Job, chunk: Chunk) -> _Found:
 
 def _compare_native(job: _Job, native: Pipeline, chunk: Chunk, answers: Bits | None) -> tuple[int, NDArray[np.int64]]:
     return native.compare(
-        chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, PLACES, chunk.version
-    )
+        chunk.family, job.seed, chunk.start, chunk.count, chunk.tiles, answers, job.nan, PLACES, chunk.version,
+        chunk.window,
+    )  # fmt: skip
 
 
 def _tiles(job: _Job, chunk: Chunk) -> Batch:
@@ -442,7 +448,7 @@ def _example(job: _Job, chunk: Chunk, index: int) -> Example:
 def _tile_example(job: _Job, chunk: Chunk, index: int) -> Example:
     """The vector whose result is number ``index`` of a chunk of tiles."""
     m, n = job.instruction.m, job.instruction.n
-    tile, row, column = (int(i) for i in np.unravel_index(index, (chunk.tiles, m, n)))
+    tile, row, column = (int(i) for i in np.unravel_index(index, (chunk.tiles, *(chunk.window or (m, n)))))
     first = chunk.start + tile * max(m, n)
     recipe = Recipe.of(job.instruction, chunk.family, job.seed, first, (row, column), chunk.version)
     alone = generate_tiles(job.instruction, chunk.family, job.seed, first, 1, chunk.version)

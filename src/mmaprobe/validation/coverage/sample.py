@@ -14,6 +14,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.cell_counts import SPECIALS, CellCounts
 from mmaprobe.generators import generate, generate_tiles
+from mmaprobe.generators.tiles import Shape
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, join
 from mmaprobe.validation.coverage.reach import reach_of
 from mmaprobe.validation.coverage.rules import RULES, name_of, specials
@@ -30,14 +31,15 @@ OF_A_TILE = 8
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """Vectors of a family that were compared one after another: whole ``tiles`` by the rule of a ``version``, or else
-    ``count`` separate ones, from index ``start`` on."""
+    """Vectors of a family that were compared one after another: ``tiles`` by the rule of a ``version``, whole or
+    (``window``) their first rows and columns, or else ``count`` separate ones, from index ``start`` on."""
 
     family: str
     start: int
     count: int
     tiles: int = 0
     version: int | None = None
+    window: Shape | None = None
 
 
 def sampled(made: Instruction, seed: int, runs: Iterable[ComparedRun]) -> Batch | None:
@@ -57,10 +59,11 @@ def sampled(made: Instruction, seed: int, runs: Iterable[ComparedRun]) -> Batch 
 
 def _of_tiles(made: Instruction, seed: int, run: ComparedRun, most: int) -> Batch:
     """A few outputs of each of the first tiles, in different rows and columns, as separate vectors."""
-    tiles = generate_tiles(made, run.family, seed, run.start, min(run.tiles, most), run.version)
-    outputs = made.m * made.n
+    tiles = generate_tiles(made, run.family, seed, run.start, min(run.tiles, most), run.version, run.window)
+    m, n = run.window or (made.m, made.n)
+    outputs = m * n
     places = np.unique((np.arange(OF_A_TILE) * (outputs // OF_A_TILE or 1) + np.arange(OF_A_TILE)) % outputs)
-    rows, columns = places // made.n, places % made.n
+    rows, columns = places // n, places % n
     found: dict[str, Bits] = {}
     for name, value in tiles.items():
         if name in PER_RESULT:
