@@ -92,7 +92,7 @@ def test_random_datapaths_of_wide_operands(build: str, monkeypatch: pytest.Monke
     for i in range(24):
         name, step, steps = str(rng.choice(["bf16", "tf32"])), int(rng.choice([2, 4, 8])), int(rng.integers(1, 3))
         bits = 28 if i % 3 == 0 else int(rng.integers(8, 26))
-        step = 2 if bits == 28 else step
+        step = 4 if bits == 28 else step
         leaves = (Accumulator(), Products(tuple(range(step))))
         to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
         tree = Fused.alike(leaves, bits, "RZ", -int(rng.integers(130, 151)), to)
@@ -103,15 +103,15 @@ def test_random_datapaths_of_wide_operands(build: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_the_largest_sums_far_below_their_rows(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two products whose sum does not fit 32 bits, in rows and columns whose largest items meet zeros."""
+    """Four products whose sum does not fit 32 bits, in rows and columns whose largest items meet zeros."""
     monkeypatch.setenv("MMAPROBE_ISA", build)
     to = Encode("f32", "RZ", "infinity", zero="positive", underflow="positive")
-    tree = Fused.alike((Accumulator(), Products((0, 1))), 28, "RZ", -133, to)
-    path = Datapath("tf32", "tf32", "f32", "f32", 8, tree, 2, special=Special(code=0x7FFFFFFF))
+    tree = Fused.alike((Accumulator(), Products((0, 1, 2, 3))), 28, "RZ", -133, to)
+    path = Datapath("tf32", "tf32", "f32", "f32", 8, tree, 4, special=Special(code=0x7FFFFFFF))
     assert kernel(path) == FUSED
     near_two = (127 - 60) << 23 | 0x7FE000
     a, b = np.zeros((TILES, M, 8), np.uint32), np.zeros((TILES, 8, N), np.uint32)
-    a[..., 2:4], b[..., 2:4, :] = near_two, near_two
+    a[..., 4:], b[..., 4:, :] = near_two, near_two
     a[..., 0], b[..., 1, :] = 0x7E800000, 0x7E800000
     a[1::2] |= np.uint32(1 << 31)
     tiles = Batch(a, b, np.full((TILES, M, N), (127 - 120) << 23, np.uint32))
