@@ -31,7 +31,13 @@ EMULATOR = "" if platform.machine() == "aarch64" else shutil.which("qemu-aarch64
 PATHS = {name: path for name, path in DATAPATHS.items() if kernel(path) == FUSED} | {
     form: datapath_for("gfx90a", instruction(form, "gfx90a"))
     for form in ("v_mfma_f32_16x16x16f16", "v_mfma_f32_16x16x8bf16")
-}
+} | {
+    form: datapath_for(architecture, instruction(form, architecture))
+    for architecture, form in (
+        ("x86-64+intel", "x86.dpps{daz,rounding=ru}"), ("x86-64", "x86.dppd{rounding=rz}"),
+        ("x86-64", "x86.vfmadd.f16{rounding=rd}"), ("aarch64", "arm.fmmla"), ("aarch64", "arm.fmopa.f64{neg_a}"),
+    )
+}  # fmt: skip
 pytestmark = pytest.mark.needs("arm kernels")
 Run = Callable[[Datapath, Batch, int, int, int], Bits]
 

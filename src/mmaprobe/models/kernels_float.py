@@ -62,8 +62,14 @@ _BELOW = 8
 _CARRY = OperandOf("f32")
 _FACTORS = {"f16": {"f16"}, "f32": {"f16", "bf16", "f32"}, "f64": {"f64"}}
 """Formats of a and b that a tree whose numbers are of d takes."""
-_TREE_LANES, _TREE_DEPTH, _TREE_ENCODED, _TREE_LANE = 64, 8, 16, 32
-"""As ``csrc/model/program.hpp`` has them."""
+_TREE_LANES = 64
+"""Lanes of a tree's vector at most (this and what follows as ``csrc/model/program.hpp`` has it)."""
+_TREE_DEPTH = 8
+"""Values that wait at most."""
+_TREE_ENCODED = 16
+"""What an operation's word is larger by where its subnormal result is a zero; above all opcodes."""
+_TREE_LANE = 32
+"""What it is larger by for each lane."""
 _INTEGER = 30
 """Bits of a magnitude that a sum of 32 bits always holds."""
 

@@ -61,8 +61,8 @@ ROOFS = {
 Where C joins last it is that of the two fused sums that the instruction is lowered to.
 Of short sums a term is two labels added, their largest, a product, its power, its scaling, a cut and a sum; a step
 takes C apart, aligns, cuts and adds it, and rounds, scales and tests the sum; an item is converted, and taken apart
-into its label and a significand.  Counted by hand; a chain of the processor's own multiply-adds is bound by memory and
-has none.
+into its label and a significand.  Counted by hand; chains and trees of the processor's own operations are bound by
+memory, or by what it takes for a subnormal result, and have none.
 """
 WIDE_EXPONENTS = 8
 """Exponent bits from which on a fused sum's terms outgrow floating point: the mix is then that of integers."""
