@@ -44,7 +44,7 @@ COLUMNS = 8
 """Columns of a tile whose rows aim in a validation, at most: the results of a row aim alike, so that in wider tiles the
 kills of a tile vary more than eight times as much as those of independent vectors (``benchmarks/kill_matrix.py``)."""
 WINDOW = 32
-"""Rows of the tiles that two models compare of wider ones, at most: in more, what a tile is like weighs more."""
+"""Rows of wide tiles that two models compare, at most: of more, kills vary more (``benchmarks/kill_matrix.py``)."""
 ROWS = 16
 """Rows of a strip of the engine layout (``csrc/cpu/kernels/tiles.hpp``)."""
 MOST_BLOCK = 64

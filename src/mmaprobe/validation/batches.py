@@ -129,11 +129,10 @@ def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> 
     aims = version != VERSIONS[family]
     m, n = tile_window(instruction) if aims and windows else (instruction.m, instruction.n)
     share = AIMED_OF if aims or family in STREAMED else TILES_OF
-    tiles = (
-        count * (share - 1) // share // (m * n) if instruction.m * instruction.n > 1 and instruction.blocks == 1 else 0
-    )
-    window = (m, n) if (m, n) != (instruction.m, instruction.n) else None
-    return _Tiling(tiles, m * n, max(instruction.m, instruction.n), version if aims else None, window)
+    outputs, whole = m * n, (m, n) == (instruction.m, instruction.n)
+    tiles = count * (share - 1) // share // outputs if outputs > 1 and instruction.blocks == 1 else 0
+    own = version if aims else None
+    return _Tiling(tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n))
 
 
 def _room(instruction: Instruction) -> int:
