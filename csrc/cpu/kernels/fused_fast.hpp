@@ -92,13 +92,13 @@ inline Fast plan_fast(const i64* program, const FusedRules& r, int groups) {
 
 // --- E, and S -----------------------------------------------------------------------------------------------------
 
-// The largest sums of fields of a block, flat [column][row]: a's [k][16], b's [k][BLOCK].
-template <int STEP>
+// The largest sums of fields of a block, flat [column][row]: a's [k][16], b's [k][BLOCK]; of every EVERYth lane.
+template <int STEP, int EVERY = 1>
 MMAPROBE_HD void largest_fields(const int8_t* a, const int8_t* b, int step, int8_t* flat) {
     const int count = STEP ? STEP : step;
     Bytes most = add_bytes(of_rows(a), of_columns(b));
 #pragma GCC unroll 32
-    for (int k = 1; k < count; ++k)
+    for (int k = EVERY; k < count; k += EVERY)
         most = larger_bytes(most, add_bytes(of_rows(a + k * ROWS), of_columns(b + k * BLOCK)));
     store(flat, most);
 }
@@ -183,13 +183,13 @@ MMAPROBE_HD F32s with_special_c(const Aligned& x, F32s value, Mask& bad) {
 
 // --- the products --------------------------------------------------------------------------------------------------
 
-// Sums of cut products of a block; a's values [k][16], b's [column][stride].
-template <int STEP>
+// Sums of cut products of a block; a's values [k][16], b's [column][stride]; of every EVERYth lane.
+template <int STEP, int EVERY = 1>
 MMAPROBE_HD void add_products(const float* a, const float* b, i64 stride, int step, const Aligned* x, I32s* sums) {
     const int count = STEP ? STEP : step;
     I32s s[4] = {};
 #pragma GCC unroll 4
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < count; k += EVERY) {
 #pragma GCC unroll 4
         for (int q = 0; q < BLOCK; ++q) {
             const F32s column = splat_float(b[q * stride + k]);

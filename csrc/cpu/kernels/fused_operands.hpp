@@ -117,6 +117,22 @@ struct Operands {
         }
     }
 
+    // The largest labels of the products of LANES vectors, from item `at` on; narrow: of every `every`th lane.
+    MMAPROBE_HD I32s group_labels(int at, int step, int every = 1) const {
+        if constexpr (MODE == Mode::WIDE) {
+            const int word = (at - at % ROWS) / 2 + at % ROWS;
+            Halves most = {};
+            for (int i = 0; i < step / 2 * ROWS; i += ROWS)
+                most = larger_halves(most, Halves(load<I32s>(a.labels + word + i) + load<I32s>(b.labels + word + i)));
+            return larger_half(most);
+        } else {
+            I32s most = splat_int(2 * ZERO);
+            for (int i = at; i < at + step * ROWS; i += every * ROWS)
+                most = larger(most, widen(a.labels + i) + widen(b.labels + i));
+            return larger(most, splat_int(ZERO));
+        }
+    }
+
     // The room that all this takes.
     void take(Pieces& pieces) {
         constexpr bool WIDE = MODE == Mode::WIDE;

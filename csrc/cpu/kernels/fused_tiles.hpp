@@ -204,22 +204,6 @@ struct Fused : Operands<MODE> {
         if (wrong) exact_group(plan, call, g, exact_lanes());
     }
 
-    // The largest labels of the products of LANES vectors, from item `at` on.
-    MMAPROBE_HD I32s group_labels(int at, int step) const {
-        if constexpr (MODE == Mode::WIDE) {
-            const int word = (at - at % ROWS) / 2 + at % ROWS;
-            Halves most = {};
-            for (int i = 0; i < step / 2 * ROWS; i += ROWS)
-                most = larger_halves(most, Halves(load<I32s>(a.labels + word + i) + load<I32s>(b.labels + word + i)));
-            return larger_half(most);
-        } else {
-            I32s most = splat_int(2 * ZERO);
-            for (int i = at; i < at + step * ROWS; i += ROWS)
-                most = larger(most, widen(a.labels + i) + widen(b.labels + i));
-            return larger(most, splat_int(ZERO));
-        }
-    }
-
     __attribute__((noinline)) void far_group_sum(i64 g, int at, const Aligned& x, I32s& sum, I32s& over) const {
         const i64 items = g * k * ROWS + at;
         const auto a_of = [&](int j, int part) { return in_binary64(fast.a, call.a, items + j * ROWS, part); };
@@ -238,7 +222,7 @@ struct Fused : Operands<MODE> {
         for (int first = 0; first < k; first += step) {
             const bool last = first + step == k, half = first ? fast.result == Result::F16 : fast.c_half;
             const int at = first * ROWS + lane;
-            const Aligned x = align<MODE>(fast, group_labels(at, step), c, offset, half);
+            const Aligned x = align<MODE>(fast, this->group_labels(at, step), c, offset, half);
             I32s sums[2] = {};
             for (int i = 0; i < step; ++i) {
                 const F32s y = load<F32s>(b.values + at + i * ROWS);

@@ -100,40 +100,68 @@ struct Column {
     }
 };
 
-// Runs a kernel's step(rules, a, b, specials, c, first) over all tiles or groups of a call, step after step; its rules
-// R are made of the program's row of that kind.
+// A register of results at a time, by a kernel's step(rules, a, b, specials, c, first), step after step; the rows of one
+// are decoded once for all its columns.
+template <class R, class Step>
+struct Lanes {
+    const LayoutCall& call;
+    const R& r;
+    const Step& step;
+    const int a_bytes = bytes(Header::a), b_bytes = bytes(Header::b);
+    const i64 strips = call.n ? (call.m + STRIP - 1) / STRIP : 1;
+    Operand a, b;
+    Column column;
+    i64 rows = -1;  // the first of those decoded
+
+    Lanes(const LayoutCall& c, const R& rules, const Step& s) : call(c), r(rules), step(s) {}
+
+    int bytes(Header::Column name) const {
+        return int(OperandRow{call.program + Header{call.program}[name]}[OperandRow::bytes]);
+    }
+    void read_lanes(const Reading& reading, int width, const void* base, i64 first, int part, Operand& to) const {
+        for (int k = 0; k < r.k; ++k)
+            to.put(k, r.step, read_item<U32s>(reading, fused::load_codes(width, base, (first + k) * STRIP + part)));
+    }
+    void read_rows(i64 strip, int part) {
+        if (rows == strip * STRIP + part) return;
+        rows = strip * STRIP + part;
+        read_lanes(r.a, a_bytes, call.a, strip * r.k, part, a);
+    }
+    template <class B>
+    void run(i64 at, const B& other) const {
+        U32s d = call.c ? fused::load_codes<u32>(call.c, at) : U32s{};
+        const auto at_a = [&](int k) { return a.item[k]; };
+        for (int first = 0; first < r.k; first += r.step)
+            d = step(r, at_a, other, a.special[first / r.step] | b.special[first / r.step], d, first);
+        memcpy(static_cast<u32*>(call.d) + at, &d, sizeof d);
+    }
+    void run_group(i64 group, int part) {
+        read_rows(group, part);
+        read_lanes(r.b, b_bytes, call.b, group * r.k, part, b);
+        run(group * STRIP + part, [&](int k) { return b.item[k]; });
+    }
+    void run_column(i64 strip, int part, i64 n) {
+        read_rows(strip, part);
+        column.read(r.b, b_bytes, call.b, (strip / strips * call.n + n) * r.k, r.k);
+        for (int k = 0; k < r.k; ++k) b.put_special(k, r.step, splat<U32s>(column.nan[k] | column.infinite[k]));
+        run((strip * call.n + n) * STRIP + part, column);
+    }
+    void run_all() {
+        for (i64 strip = 0; strip < call.count * strips; ++strip)
+            for (int part = 0; part < STRIP; part += LANES) {
+                if (!call.n) run_group(strip, part);
+                for (i64 n = 0; n < call.n; ++n) run_column(strip, part, n);
+            }
+    }
+};
+
+// Runs a kernel's step over all tiles or groups of a call; its rules R are made of the program's row of that kind.
 template <class R, class Row, class Step>
 bool sweep(const LayoutCall& call, const Step& step) {
     const Header header{call.program};
     const Environment environment;
     const R r(call.program, header, Row{call.program + header[Header::rules]});
-    const auto bytes = [&](Header::Column c) { return int(OperandRow{call.program + header[c]}[OperandRow::bytes]); };
-    const int a_bytes = bytes(Header::a), b_bytes = bytes(Header::b);
-    const i64 strips = call.n ? (call.m + STRIP - 1) / STRIP : 1;
-    Operand a, b;
-    Column column;
-    const auto at_a = [&](int k) { return a.item[k]; };
-    const auto at_b = [&](int k) { return b.item[k]; };
-    const auto run = [&](i64 at, const auto& other) {
-        U32s d = call.c ? fused::load_codes<u32>(call.c, at) : U32s{};
-        for (int first = 0; first < r.k; first += r.step)
-            d = step(r, at_a, other, a.special[first / r.step] | b.special[first / r.step], d, first);
-        memcpy(static_cast<u32*>(call.d) + at, &d, sizeof d);
-    };
-    for (i64 strip = 0; strip < call.count * strips; ++strip)
-        for (int part = 0; part < STRIP; part += LANES) {
-            for (int k = 0; k < r.k; ++k) {
-                const i64 at = (strip * r.k + k) * STRIP + part;
-                a.put(k, r.step, read_item<U32s>(r.a, fused::load_codes(a_bytes, call.a, at)));
-                if (!call.n) b.put(k, r.step, read_item<U32s>(r.b, fused::load_codes(b_bytes, call.b, at)));
-            }
-            if (!call.n) run(strip * STRIP + part, at_b);
-            for (i64 n = 0; n < call.n; ++n) {
-                column.read(r.b, b_bytes, call.b, (strip / strips * call.n + n) * r.k, r.k);
-                for (int k = 0; k < r.k; ++k) b.put_special(k, r.step, splat<U32s>(column.nan[k] | column.infinite[k]));
-                run((strip * call.n + n) * STRIP + part, column);
-            }
-        }
+    Lanes<R, Step>(call, r, step).run_all();
     return true;
 }
 

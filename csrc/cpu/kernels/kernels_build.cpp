@@ -7,7 +7,6 @@
 #include "cpu/kernels/pairs.hpp"
 #include "cpu/kernels/tiles.hpp"
 #include "cpu/kernels/tree.hpp"
-#include "cpu/kernels/two_stage.hpp"
 #include "model/program.hpp"
 
 namespace mmaprobe {
@@ -15,6 +14,7 @@ namespace MMAPROBE_BUILD {
 
 bool grouped_sums(const LayoutCall& call);  // grouped_build.cpp
 bool short_sums(const LayoutCall& call);    // short_build.cpp
+bool two_stage_sums(const LayoutCall& call);  // two_stage_build.cpp
 
 struct LayoutKernel {
     Kernel number;
@@ -25,7 +25,7 @@ struct LayoutKernel {
 static const LayoutKernel KERNELS[] = {
     {FUSED, fused_sums},
     {CHAIN, chain::evaluate},
-    {TWO_STAGE, two_stage::evaluate},
+    {TWO_STAGE, two_stage_sums},
     {GROUPED, grouped_sums},
     {INTEGER_WRAPS, integers::wraps},
     {INTEGER_SATURATES, integers::saturates},

@@ -41,6 +41,10 @@ MMAPROBE_HD void to_half(uint16_t* to, F32s x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                         _mm512_cvtps_ph(__m512(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+// floor(x / 2^n), n >= 0, however large.
+MMAPROBE_HD I32s shift_down(I32s x, I32s n) { return I32s(_mm512_srav_epi32(__m512i(x), __m512i(n))); }
+// Leading zeros of an x without sign, 32 for zero.
+MMAPROBE_HD I32s zeros_above(I32s x) { return I32s(_mm512_lzcnt_epi32(__m512i(x))); }
 using Mask = u32;
 MMAPROBE_HD Mask where_less(I32s x, I32s y) { return _mm512_cmplt_epi32_mask(__m512i(x), __m512i(y)); }
 MMAPROBE_HD bool any_negative(I32s x) { return _mm512_movepi32_mask(__m512i(x)) != 0; }
@@ -59,6 +63,7 @@ MMAPROBE_HD I32s larger(I32s x, I32s y) { return I32s(_mm256_max_epi32(__m256i(x
 MMAPROBE_HD I32s smaller(I32s x, I32s y) { return I32s(_mm256_min_epi32(__m256i(x), __m256i(y))); }
 MMAPROBE_HD I32s truncate(F32s x) { return I32s(_mm256_cvttps_epi32(__m256(x))); }
 MMAPROBE_HD bool any_lane(I32s x) { return !_mm256_testz_si256(__m256i(x), __m256i(x)); }
+MMAPROBE_HD I32s shift_down(I32s x, I32s n) { return I32s(_mm256_srav_epi32(__m256i(x), __m256i(n))); }
 #else
 MMAPROBE_HD I32s larger(I32s x, I32s y) { return I32s(larger_signed(U32s(x), U32s(y))); }
 MMAPROBE_HD I32s smaller(I32s x, I32s y) { return I32s(larger_signed(U32s(y), U32s(x))) ^ x ^ y; }
@@ -68,7 +73,12 @@ MMAPROBE_HD bool any_lane(I32s x) {
     const Two two = Two(x);
     return (two[0] | two[1]) != 0;
 }
+MMAPROBE_HD I32s shift_down(I32s x, I32s n) { return x >> smaller(n, splat_int(31)); }
 #endif
+// By the exponent of the top bit alone: with the one below it cleared nothing rounds up to the next.
+MMAPROBE_HD I32s zeros_above(I32s x) {
+    return smaller(158 - (I32s(__builtin_convertvector(x & ~(x >> 1), F32s)) >> 23), splat_int(32));
+}
 using Mask = I32s;
 MMAPROBE_HD Mask where_less(I32s x, I32s y) { return x < y; }
 MMAPROBE_HD I32s overflown(I32s x, I32s y, I32s sum) { return (x ^ sum) & (y ^ sum); }  // negative where so

@@ -80,10 +80,13 @@ MMAPROBE_HD U32s run_step(const Rules& r, const A& a, const B& b, U32s special, 
     return with_specials(r, a, b, c, first, made.code, flagged);
 }
 
-inline bool evaluate(const LayoutCall& call) {
-    return sweep<Rules, TwoStageRow>(call, [](const Rules& r, const auto& a, const auto& b, U32s special, U32s c,
-                                              int first) { return run_step(r, a, b, special, c, first); });
-}
+// The step as a type, for the lanes of items.hpp.
+struct Step {
+    template <class A, class B>
+    MMAPROBE_HD U32s operator()(const Rules& r, const A& a, const B& b, U32s special, U32s c, int first) const {
+        return run_step(r, a, b, special, c, first);
+    }
+};
 
 }  // namespace two_stage
 }  // namespace MMAPROBE_BUILD
