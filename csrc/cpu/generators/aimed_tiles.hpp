@@ -81,6 +81,18 @@ MMAPROBE_HD void store_items(Half x, char* out) {
     memcpy(out, &items, sizeof items);
 }
 
+// The first `count` items of a register: in a size that is known most often, for other copies wait for the register.
+template <class V, class Item>
+MMAPROBE_HD void store_first(const V& items, int count, Item* out) {
+    constexpr int all = int(sizeof(V) / sizeof(Item));
+    switch (count) {
+        case all: memcpy(out, &items, sizeof items); break;
+        case all / 2: memcpy(out, &items, sizeof items / 2); break;
+        case all / 4: memcpy(out, &items, sizeof items / 4); break;
+        default: memcpy(out, &items, size_t(count) * sizeof(Item));
+    }
+}
+
 i32 highest_of(Short x) {
     typedef int16_t Eight __attribute__((vector_size(STRIP)));
     Eight low, high;
@@ -406,7 +418,7 @@ class AimedTiles {
                 typedef Item Items __attribute__((vector_size(2 * STRIP * sizeof(Item))));
                 const Items items = __builtin_convertvector(code << f.padding | signs, Items);
                 const int here = smaller(2 * STRIP, k - at);
-                memcpy(to, &items, here == 2 * STRIP ? sizeof items : size_t(here) * sizeof(Item));
+                store_first(items, here, to);
                 to += here;
             }
         }
@@ -430,10 +442,7 @@ class AimedTiles {
                 const V turned = widen<Lane>(Short(signs ^ uint16_t(column.turn)));
                 const auto items = __builtin_convertvector(coder.container(code, turned), Of16<Item>);
                 const int here = smaller(STRIP, k - at);
-                if (here == STRIP)
-                    memcpy(to, &items, sizeof items);
-                else
-                    memcpy(to, &items, size_t(here) * sizeof(Item));
+                store_first(items, here, to);
                 to += here;
             }
     }
