@@ -27,7 +27,7 @@ from mmaprobe.equivalence.arguments import argument
 from mmaprobe.generators import families_for, generate, generate_tiles, plan
 from mmaprobe.generators.tiles import tile_version, tile_window
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.operands.batch import PER_RESULT, Batch
+from mmaprobe.operands.batch import Batch, outputs_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.neighbours import Neighbour, neighbours
@@ -36,19 +36,6 @@ from mmaprobe.validation.batches import TILES_OF, Chunk, even
 CHUNK = 1 << 13
 LIKELY = 0.01
 """Share of a family's vectors that kill a mutant whose dependence counts: of fewer kills it is not known."""
-
-
-def outputs_of(tiles: Batch) -> Batch:
-    """The vectors of a tile's results, row by row."""
-    count, m, _ = tiles.a.shape
-    n, found = tiles.b.shape[2], {}
-    for name, value in tiles.items():
-        if name in PER_RESULT:
-            found[name] = value.reshape(-1)
-            continue
-        items = value.swapaxes(1, 2)[:, None] if name in ("b", "scale_b") else value[:, :, None]
-        found[name] = np.broadcast_to(items, (count, m, n, items.shape[-1])).reshape(-1, items.shape[-1])
-    return Batch(**found)
 
 
 def chunks_of(wanted: Instruction, family: str, count: int, tiles: str) -> Iterator[Chunk]:

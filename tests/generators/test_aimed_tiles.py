@@ -23,7 +23,7 @@ from mmaprobe.generators.tiles import (
     tile_window,
     vector_at,
 )
-from mmaprobe.operands.batch import PER_RESULT, Batch
+from mmaprobe.operands.batch import outputs_of
 from stand_ins.circuit import Fault, kills
 
 SHAPES = [(16, 8), (8, 8), (24, 5), (1, 20), (40, 17)]
@@ -170,19 +170,6 @@ def test_every_output_hits_what_single_vectors_hit(family, event, made):
     rows, crossed = (outputs_of(generate_tiles(made, family, 4, 0, tiles, version)) for version in (2, 1))
     assert share(rows) >= 0.9 * share(alone)
     assert made.scale or share(crossed) < 0.5 * share(alone)  # of four bits any two products may cancel
-
-
-def outputs_of(tiles):
-    """The vectors of a tile's results, row by row."""
-    count, m, _ = tiles.a.shape
-    n, found = tiles.b.shape[2], {}
-    for name, value in tiles.items():
-        if name in PER_RESULT:
-            found[name] = value.reshape(-1)
-            continue
-        items = value.swapaxes(1, 2)[:, None] if name in ("b", "scale_b") else value[:, :, None]
-        found[name] = np.broadcast_to(items, (count, m, n, items.shape[-1])).reshape(-1, items.shape[-1])
-    return Batch(**found)
 
 
 def test_a_recipe_of_the_tiles_version_names_an_output():

@@ -7,10 +7,9 @@ import pytest
 
 from cases.engine_layout import run_groups, run_tiles
 from mmaprobe import _native, formats
-from mmaprobe.generators.tiles import vector_at
 from mmaprobe.models import stages
 from mmaprobe.models.kernels import FUSED, kernel
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, outputs_of
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Fused, Products, Special
 from mmaprobe.parameters.lookup import load
 
@@ -48,9 +47,7 @@ def far_tiles(path: Datapath, seed: int) -> Batch:
 
 def check(path: Datapath, tiles: Batch) -> None:
     """Tiles and groups of the kernel are the stages'."""
-    places = [(tile, row, column) for tile in range(TILES) for row in range(M) for column in range(N)]
-    each = [vector_at(tiles, *place) for place in places]
-    vectors = Batch(**{name: np.concatenate([getattr(one, name) for one in each]) for name, _ in tiles.items()})
+    vectors = outputs_of(tiles)
     expected = stages.evaluate(path, vectors)
     found, groups = run_tiles(path, tiles), run_groups(path, vectors)
     assert found is not None

@@ -7,9 +7,8 @@ import pytest
 
 from cases.engine_layout import run_groups, run_interpreter, run_tiles
 from mmaprobe import _native, formats
-from mmaprobe.generators.tiles import vector_at
 from mmaprobe.models.kernels import FUSED, kernel
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, outputs_of
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import load
 
@@ -60,9 +59,7 @@ def test_lanes_without_products_are_those_of_the_interpreter(
     path = load(architecture).entries[primitive].datapath
     assert kernel(path) == FUSED
     tiles = sparse_tiles(path, 3)
-    places = [(tile, row, column) for tile in range(TILES) for row in range(M) for column in range(N)]
-    each = [vector_at(tiles, *place) for place in places]
-    vectors = Batch(**{name: np.concatenate([getattr(one, name) for one in each]) for name, _ in tiles.items()})
+    vectors = outputs_of(tiles)
     expected = run_interpreter(path, vectors)
     found, groups = run_tiles(path, tiles), run_groups(path, vectors)
     assert found is not None

@@ -137,17 +137,17 @@ MMAPROBE_HD F32s times_power(F32s x, I32s n) {
 
 // A binary32 as a difference of two that are no subnormal numbers, for processors multiply those in a hundred cycles:
 // one is the other number less 2^-126, with its sign; of all others the excess is 0.
-struct Parts {
+struct Difference {
     F32s sum, excess;
 };
-MMAPROBE_HD Parts in_parts(I32s x) {
+MMAPROBE_HD Difference as_difference(I32s x) {
     const I32s least = splat_int(0x00800000), sign = x & i32(0x80000000);
     const Mask subnormal = where_less(x & 0x7FFFFFFF, least);
     return {F32s(choose(subnormal, x | least, x)), F32s(choose(subnormal, sign | least, I32s{}))};
 }
 // x 2^n of any x, where the result is a normal number, or not above one; below those it may be 0.
 MMAPROBE_HD F32s times_power_of_any(F32s x, I32s n) {
-    const Parts of = in_parts(I32s(x));
+    const Difference of = as_difference(I32s(x));
     return times_power(of.sum, n) - times_power(of.excess, n);
 }
 

@@ -67,7 +67,7 @@ MMAPROBE_HD F32s scale_of(I32s bounded) { return power_of_two((2 * 127 + TOP_EXP
 // x times scale; KEEP: what is no zero stays none, for it may meet an infinity.
 template <bool KEEP>
 MMAPROBE_HD F32s scaled_item(I32s x, F32s scale) {
-    const Parts of = in_parts(x);
+    const Difference of = as_difference(x);
     const F32s value = of.sum * scale - of.excess * scale;
     if (!KEEP) return value;
     const I32s size = larger(I32s(value) & 0x7FFFFFFF, splat_int(0x00800000));

@@ -13,7 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import lowering
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.models import engine, modifiers, sparse, stages
-from mmaprobe.operands.batch import PER_RESULT, Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, outputs_of
 from mmaprobe.operands.bound import BoundInstruction
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for, file_named
@@ -111,19 +111,5 @@ def evaluate_tiles(evaluate: Callable[[Batch], Bits], tiles: Batch) -> Bits:
     size = max(1, VECTORS_AT_A_TIME // (m * n))
     for start in range(0, max(count, 1), size):
         part = {name: value[start : start + size] for name, value in flat.items()}
-        d.append(evaluate(_pairs(part, m, n)))
+        d.append(evaluate(outputs_of(Batch(**part))))
     return np.concatenate(d).reshape(*lead, m, n)
-
-
-def _pairs(tiles: dict[str, Bits], m: int, n: int) -> Batch:
-    """The M N vectors of each tile, row by row."""
-    count = tiles["a"].shape[0]
-    vectors: dict[str, Bits] = {}
-    for name, value in tiles.items():
-        if name in PER_RESULT:
-            vectors[name] = value.reshape(-1)
-            continue
-        columns = name in ("b", "scale_b")
-        rows = value.swapaxes(1, 2)[:, None] if columns else value[:, :, None]
-        vectors[name] = np.broadcast_to(rows, (count, m, n, rows.shape[-1])).reshape(-1, rows.shape[-1])
-    return Batch(**vectors)

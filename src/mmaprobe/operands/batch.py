@@ -160,6 +160,19 @@ def take(vectors: Batch, indices: NDArray[Any] | list[int]) -> Batch:
     return Batch(**{name: value[indices] for name, value in vectors.items()})
 
 
+def outputs_of(tiles: Batch) -> Batch:
+    """The vectors of the outputs of whole tiles, a (tiles, M, K), b (tiles, K, N), ...: tile, row, column."""
+    count, m, n = len(tiles.a), tiles.a.shape[1], tiles.b.shape[2]
+    vectors: dict[str, Bits] = {}
+    for name, value in tiles.items():
+        if name in PER_RESULT:
+            vectors[name] = value.reshape(-1)
+            continue
+        items = value.swapaxes(1, 2)[:, None] if name in ("b", "scale_b") else value[:, :, None]
+        vectors[name] = np.broadcast_to(items, (count, m, n, items.shape[-1])).reshape(-1, items.shape[-1])
+    return Batch(**vectors)
+
+
 def flipped(bits: Bits, axis: int, signs: tuple[str, str], mask: int) -> Bits:
     """Even and odd items along an axis, those with their sign bit flipped whose word is ``flip``."""
     flips = np.zeros(bits.shape[axis], bits.dtype)
