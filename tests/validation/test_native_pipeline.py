@@ -26,6 +26,7 @@ from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, 
 from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Encode, Scale, Special
 from mmaprobe.validation import Summary, validate
+from mmaprobe.validation.batches import AIMED_OF
 from mmaprobe.validation.native import pipeline
 from mmaprobe.validation.summary import Batches, summary_from_json
 
@@ -94,11 +95,11 @@ def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
 
 
 def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
-    """Of 256 vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
+    """Of ``AIMED_OF`` vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
     first, second, made = found(f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id)
     summary = validate(first, second, made, 30_000, 3, ["cancel", "clustered"])
     families = summary.form()["families"]
-    tiles = families["cancel"]["vectors"] * 255 // 256 // 128
+    tiles = families["cancel"]["vectors"] * (AIMED_OF - 1) // AIMED_OF // 128
     assert families["cancel"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
     assert (families["cancel"]["version"], "tiles" in families["clustered"]) == (1, False)
     again = summary_from_json(made.id, FileValue(Path("shard"), "", summary.form()))
@@ -119,7 +120,7 @@ def test_of_wide_tiles_two_models_compare_the_first_rows_and_columns() -> None:
     changed = open_mutant(f"sm_100a/{NVFP4_UNIT}/tree.fraction_bits=34")
     model: Any = open_device("model:sm_100a")
     summary = validate(changed, model, NVFP4, 20_000, 3, ["ulp"])
-    tiles = 20_000 * 255 // 256 // 256
+    tiles = 20_000 * (AIMED_OF - 1) // AIMED_OF // 256
     assert summary.form()["families"]["ulp"]["tiles"] == {"version": 2, "count": tiles, "vectors": 256 * tiles}
     named = [Recipe.parse(example.recipe) for example in summary.examples if "/ulp.2/3/" in example.recipe]
     assert named

@@ -160,19 +160,63 @@ struct Patterns {
     }
 };
 
+// The lanes of a table of 16 that numbers name.
+MMAPROBE_HD Half looked_up(Half table, Half number) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    return Half(_mm256_permutexvar_epi16(__m256i(number), __m256i(table)));
+#else
+    Half found;
+    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
+    return found;
+#endif
+}
+MMAPROBE_HD Word looked_up(Word table, Word number) {
+#if defined(__AVX512F__)
+    return Word(_mm512_permutexvar_epi32(__m512i(number), __m512i(table)));
+#else
+    Word found;
+    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
+    return found;
+#endif
+}
+MMAPROBE_HD Wide looked_up(const Wide& table, const Wide& number) {
+#if defined(__AVX512F__)
+    const TwoRegisters from = parted(table), at = parted(number);
+    return joined(_mm512_permutex2var_epi64(from.half[0], at.half[0], from.half[1]),
+                  _mm512_permutex2var_epi64(from.half[0], at.half[1], from.half[1]));
+#else
+    Wide found;
+    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
+    return found;
+#endif
+}
+
+// The same by a pattern's number, in lanes.
+template <class Lane>
+struct PatternTable {
+    Of16<Lane> keep{}, fixed{};
+
+    PatternTable(int fraction, u32 step) {
+        const Patterns every(fraction, step);
+        for (u32 number : {ONES, LOWBIT, GRAZE_A, GRAZE_B}) fixed |= at(number, every.fixed[number]);
+        for (u32 number : {FULL, TOP2, UPPER}) keep |= at(number, every.keep[number]);
+    }
+    MMAPROBE_HD static Of16<Lane> at(u32 number, u64 value) {
+        const Of16<Lane> lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        return Of16<Lane>(lanes == Lane(number)) & Lane(value);
+    }
+};
+
 // The same of 16 rows with a pattern each, GIVEN ones with what they are given.
 template <class Lane>
 struct Pattern16 {
-    Of16<Lane> keep{}, fixed{};
+    Of16<Lane> keep, fixed;
 
-    Pattern16(Short pattern, int fraction, u32 step, const Wide& given)
-        : fixed(widen<Lane>(pattern == int16_t(GIVEN)) & __builtin_convertvector(given, Of16<Lane>)) {
-        const Patterns every(fraction, step);
-        for (u32 number : {ONES, LOWBIT, GRAZE_A, GRAZE_B}) fixed |= of(pattern, number, every.fixed[number]);
-        for (u32 number : {FULL, TOP2, UPPER}) keep |= of(pattern, number, every.keep[number]);
-    }
-    MMAPROBE_HD static Of16<Lane> of(Short pattern, u32 number, u64 value) {
-        return widen<Lane>(pattern == int16_t(number)) & Lane(value);
+    Pattern16(const PatternTable<Lane>& table, Short pattern, const Wide& given) {
+        const Of16<Lane> number = widen<Lane>(pattern);
+        keep = looked_up(table.keep, number);
+        fixed = looked_up(table.fixed, number) |
+                (widen<Lane>(pattern == int16_t(GIVEN)) & __builtin_convertvector(given, Of16<Lane>));
     }
     MMAPROBE_HD Of16<Lane> of(Of16<Lane> random) const { return (random & keep) | fixed; }
 };
@@ -217,7 +261,8 @@ class AimedTiles {
     std::vector<Opened> opened_tile;
     std::vector<Column> columns;
     std::vector<Word> drawn;  // four a block
-    std::vector<Word> tile_words;  // the same of 16 tiles
+    std::vector<Word> tile_words;  // the same of 16 tiles,
+    std::vector<u32> of_tile;  // and tile by tile, with zeros behind: the other half of the last 16 lanes
 
     Target target;
     TileScales scales;
@@ -263,12 +308,19 @@ class AimedTiles {
         return {drawn.data() + 4 * (first_of_scales() + of_rows * blocks_scale), t.space.groups};
     }
 
+    size_t words_of_tile() const { return tile_words.size() + STRIP / 4; }
+    // Words of 16 tiles, long before they are read: what lies there in words of one store is read in registers.
+    void draw_tiles(u64 index) {
+        draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
+        for (size_t i = 0; i < tile_words.size(); ++i)
+            for (size_t number = 0; number < STRIP; ++number)
+                of_tile[number * words_of_tile() + i] = tile_words[i][number];
+    }
+
     // `number`: of 16 tiles whose words were drawn together.
     Reach make_profile(u64 index, int number) {
-        const int k = t.space.k, count = int(tile_words.size());
-        u32 words[4 + MOST_K / 2 + MOST_BLOCKS / 2 + STRIP];
-        for (int i = 0; i < count; ++i) words[i] = reinterpret_cast<const u32*>(&tile_words[size_t(i)])[number];
-        memset(words + count, 0, STRIP);  // the other half of the last 16 lanes
+        const int k = t.space.k;
+        const u32* const words = of_tile.data() + size_t(number) * words_of_tile();
         const auto half = [&](int n) { return words[n / 2] >> 16 * (n % 2) & 0xFFFF; };
         target = rule.target(reached, half(5));
         const Target& x = target;
@@ -462,10 +514,11 @@ class AimedTiles {
         const int down = 16 - f.fraction, sign_place = count_bits(f.sign) - 1, k_count = t.space.k;
         const HalfPairs shared = twice(to_halves(drawn[2] >> 16) >> down),
                         implicit = HalfPairs{} + uint16_t(f.implicit);
-        const Pattern16<uint16_t> patterns[4] = {{x.pattern[0], f.fraction, step, x.given},
-                                                 {x.pattern[1], f.fraction, step, x.given},
-                                                 {x.pattern[2], f.fraction, step, x.given},
-                                                 {x.others, f.fraction, step, x.given}};
+        const PatternTable<uint16_t> table(f.fraction, step);
+        const Pattern16<uint16_t> patterns[4] = {{table, x.pattern[0], x.given},
+                                                 {table, x.pattern[1], x.given},
+                                                 {table, x.pattern[2], x.given},
+                                                 {table, x.others, x.given}};
         const HalfPairs keep = twice(patterns[3].keep), fixed = twice(patterns[3].fixed);
         const HalfPairs keep_third = twice(patterns[2].keep), fixed_third = twice(patterns[2].fixed);
         HalfPairs own[2], negatives[3];
@@ -595,15 +648,16 @@ class AimedTiles {
     }
 
     // Wider codes of a.
-    template <class Lane, class Item, bool Subnormal>
+    template <class Lane, class Item, bool Subnormal, int Places>
     void row_codes(const Rows& x, const RowWords& rows, char* out) const {
         typedef Of16<Lane> V;
         const Coder<Lane> coder(t.a);
         const int fraction = t.a.fraction;
         const V shared = wider<Lane>(drawn[2]) >> coder.down;
-        const V own[2] = {Pattern16<Lane>(x.pattern[0], fraction, step, x.given).of(shared),
-                          Pattern16<Lane>(x.pattern[1], fraction, step, x.given).of(shared)};
-        const Pattern16<Lane> third(x.pattern[2], fraction, step, x.given), others(x.others, fraction, step, x.given);
+        const PatternTable<Lane> table(fraction, step);
+        const V own[2] = {Pattern16<Lane>(table, x.pattern[0], x.given).of(shared),
+                          Pattern16<Lane>(table, x.pattern[1], x.given).of(shared)};
+        const Pattern16<Lane> third(table, x.pattern[2], x.given), others(table, x.others, x.given);
         const Half vary = Half(x.vary), sign = Half(x.vary != 0 ? Short{} : x.sign), spread = Half(x.spread);
         const Half role_mix = rows.r[6];
         const int k_count = t.space.k;
@@ -615,7 +669,7 @@ class AimedTiles {
             Half signs = ((role >> 8 & vary) | sign) ^ Half((x.alternate == int16_t(k & 1)) & 1);
             V fractions = others.of(random);
             Short zero = x.zero & ~alive;
-            for (int i = 2; i >= 0; --i) {
+            for (int i = Places - 1; i >= 0; --i) {
                 const Short here = x.lane[i] == int16_t(k);
                 exponent = here ? x.exponent[i] : exponent;
                 signs = Half(here ? x.negative[i] : Short(signs));
@@ -646,7 +700,13 @@ class AimedTiles {
 
     template <class Lane, class Item>
     void row_codes(const Rows& x, const RowWords& rows, char* out) const {
-        target.subnormal ? row_codes<Lane, Item, true>(x, rows, out) : row_codes<Lane, Item, false>(x, rows, out);
+        if (target.subnormal) return row_codes<Lane, Item, true, 0>(x, rows, out);
+        switch (rule.places) {
+            case 0: return row_codes<Lane, Item, false, 0>(x, rows, out);
+            case 1: return row_codes<Lane, Item, false, 1>(x, rows, out);
+            case 2: return row_codes<Lane, Item, false, 2>(x, rows, out);
+            default: return row_codes<Lane, Item, false, 3>(x, rows, out);
+        }
     }
 
     // The significands, cut to 16 bits, of the lanes that C mirrors.
@@ -655,7 +715,7 @@ class AimedTiles {
         const auto of = [&](auto lane) {
             typedef decltype(lane) Lane;
             const Of16<Lane> word = wider<Lane>(drawn[2]) >> (int(8 * sizeof(Lane)) - fraction);
-            const Pattern16<Lane> pattern(x.pattern[0], fraction, step, x.given);
+            const Pattern16<Lane> pattern(PatternTable<Lane>(fraction, step), x.pattern[0], x.given);
             const Of16<Lane> top = top_bits(pattern.of(word), fraction);
             if constexpr (sizeof(Lane) == 8) return low_word(top) & 0xFFFF;
             return __builtin_convertvector(top & 0xFFFF, Word);
@@ -667,7 +727,7 @@ class AimedTiles {
     void addends(const Rows& x, char* out) const {
         typedef Of16<Lane> V;
         const Coder<Lane> coder(t.c);
-        const Pattern16<Lane> pattern(x.c_pattern, t.c.fraction, step, x.c_given);
+        const Pattern16<Lane> pattern(PatternTable<Lane>(t.c.fraction, step), x.c_pattern, x.c_given);
         typedef typename Coder<Lane>::Exponent Exponent;
         const V vary = widen<Lane>(x.c_vary), sign = widen<Lane>(x.c_vary != 0 ? Short{} : x.c_sign);
         const V spread = from_word<Lane>(to_words(Half(x.c_spread)));
@@ -681,26 +741,28 @@ class AimedTiles {
             significands = product.value;
             up = product.up;
         }
-        const V moved = widen<Lane>(x.delta) << t.c.padding, mirror = widen<Lane>(x.mirror);
+        const V mirror = widen<Lane>(x.mirror), moved = (widen<Lane>(x.delta) << t.c.padding) & mirror;
+        const Exponent mirrored = coder.in_lanes(x.exponent[0]);
+        const V opposite = widen<Lane>(x.negative[0] ^ 1);
         for (const Column& column : columns) {
             const Word word = mixed(drawn[3] ^ column.word);
             const V role = from_word<Lane>(word & 0xFFFF);
-            const V signs = ((role >> 8 & vary) | sign) ^ Lane(column.turn);
-            const Exponent drift = Exponent{} + std::make_signed_t<Lane>(column.drift);
-            const Exponent exponent = highest - Exponent(upper_halves(role, spread)) - drift;
-            V code = coder.code(exponent, pattern.of(wider<Lane>(word) >> coder.down));
-            code &= V((Exponent(role & 255) - density) >> (8 * int(sizeof(Lane)) - 1));  // all ones where it is below
-            V codes = coder.container(code, signs);
+            V signs = (role >> 8 & vary) | sign, fraction = pattern.of(wider<Lane>(word) >> coder.down);
+            V alive = V((Exponent(role & 255) - density) >> (8 * int(sizeof(Lane)) - 1));  // all ones where it is below
+            Exponent exponent = highest - Exponent(upper_halves(role, spread));
             if (mirrors) {
                 const u32 y = u32(top_bits(column.fraction, t.b.fraction) & 0xFFFF);
                 const Scaled16<u32> own_y(y, scaled ? column.scale : 1, scaled ? t.scale.fraction : 0);
                 const Word product = significands * own_y.value, carry = product >> 31;
-                const Word digits = product << (1 - carry) & 0x7FFFFFFF;
-                const Short at = x.exponent[0] + Short(to_halves(carry + up + own_y.up)) - int16_t(column.drift);
-                const V opposite = widen<Lane>(x.negative[0] ^ 1) ^ Lane(column.turn);
-                const V own = coder.container(coder.code(coder.in_lanes(at), cut<Lane>(digits)), opposite) + moved;
-                codes = (own & mirror) | (codes & ~mirror);
+                const V own = cut<Lane>(product << (1 - carry) & 0x7FFFFFFF);
+                const Exponent at = mirrored + Exponent(from_word<Lane>(carry + up + own_y.up));
+                exponent = (at & Exponent(mirror)) | (exponent & ~Exponent(mirror));
+                fraction = (own & mirror) | (fraction & ~mirror);
+                signs = (opposite & mirror) | (signs & ~mirror);
+                alive |= mirror;
             }
+            const V code = coder.code(exponent - std::make_signed_t<Lane>(column.drift), fraction) & alive;
+            const V codes = coder.container(code, signs ^ Lane(column.turn)) + moved;
             const auto items = __builtin_convertvector(codes, Of16<Item>);
             memcpy(out, &items, sizeof items);
             out += sizeof items;
@@ -861,7 +923,7 @@ class AimedTiles {
     }
 
     void tile(u64 index, int number) {
-        if (!number) draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
+        if (!number) draw_tiles(index);
         Reach reach = make_profile(index, number);
         draw_all(index);
         for (int j = 0; j < p.n; j += STRIP) {
@@ -904,6 +966,7 @@ public:
         for (int block = 0; block < 1 + (t.space.k + 7) / 8 + (t.space.groups + 7) / 8; ++block)
             opened_tile.push_back(Opened(keys, TILE, u32(block)));
         tile_words.resize(4 * opened_tile.size());
+        of_tile.resize(STRIP * words_of_tile());
     }
 
     // Tiles, always to the same place.
