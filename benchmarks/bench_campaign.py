@@ -57,8 +57,9 @@ FORMS = (
     ("VFMADD f16", "x86-64+intel", "x86.vfmadd.f16"),
 )
 """What a form is called, the architecture whose model is measured, and the instruction."""
-VECTORS = 1 << 22
-"""Vectors of a measurement of the mix; of a family alone an eighth."""
+VECTORS = 1 << 26
+"""Vectors of a measurement of the mix, so many that what a campaign begins with does not show; of a family alone a
+sixteenth."""
 BLOCK = 1 << 13
 """Results whose operands are generated and evaluated at a time, within the second cache."""
 
@@ -155,8 +156,8 @@ def report(name: str, form: Form) -> None:
     print("                               weight in   ns a vector:")
     print("  family          M/s  % of engine   mix   generate  evaluate twice  compare and the rest")
     for family in form.families:
-        took = form.compared(form.model, form.mix // 8, [family])
-        made, evaluated = form.generated(family, form.mix // 8), form.evaluated(family)
+        took = form.compared(form.model, form.mix // 16, [family])
+        made, evaluated = form.generated(family, form.mix // 16), form.evaluated(family)
         print(
             f"  {family:12} {1e3 / took:6.1f} {100e3 / took / engine:12.1f} {MIX[family]:5d}"
             f" {made:10.2f} {evaluated:15.2f} {max(took - made - evaluated, 0):21.2f}"

@@ -52,7 +52,7 @@ def families_of(instruction):
 
 def test_what_has_rows_that_aim():
     assert all(takes_aims(each) for each in TILED)
-    others = [replace(F16, k=1024), replace(F16, blocks=2), replace(F16, random="u32"), replace(NVFP4, scale_size=8)]
+    others = [replace(F16, k=1024), replace(F16, random="u32"), replace(NVFP4, scale_size=8)]
     for each in (*SPARSE, *INTEGERS, *others):
         assert not takes_aims(replace(each, m=16, n=8))
     assert not takes_aims(F16)
@@ -212,6 +212,9 @@ def test_which_rule_tiles_between_models_follow():
     assert tile_version(F16, "cancel") == tile_version(replace(HALF, n=16), "cancel") == VERSIONS["cancel"]
     assert (tile_window(HALF), tile_window(replace(HALF, m=64))) == ((16, 8), (64, 8))
     assert tile_version(replace(HALF, n=16), "cancel", windows=True) == tile_version(NVFP4, "carries") == 2
+    blocks = [replace(HALF, blocks=2), replace(HALF, blocks=16, m=4, n=4)]
+    assert [tile_version(each, "cancel") for each in blocks] == [VERSIONS["cancel"]] * 2  # an item has several tiles
+    assert [tile_version(each, "cancel", windows=True) for each in blocks] == [2, VERSIONS["cancel"]]
     assert tile_version(EIGHT, "codes") == 2
     assert tile_version(EIGHT, "carries") == VERSIONS["carries"]  # so few binades that a tile's lanes reach too few
     assert tile_version(replace(make("f64", "f64", "f64", "f64", 4), m=16, n=8), "multiplier") == VERSIONS["multiplier"]

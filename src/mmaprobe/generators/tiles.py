@@ -12,7 +12,7 @@ A family's whole tiles are made by one of two rules, which versions tell apart.
 A tile of either has the index of its first vector, and takes as many.  ``tile_version`` says which rule the tiles of a
 validation follow; a campaign fused into a GPU's kernel makes tiles of vectors, and so does whatever takes its place.
 Two models see no tiles, so that of wide ones whose rows aim they compare the first rows and columns alone
-(``tile_window``).
+(``tile_window``), and of instructions of several blocks each block is a tile.
 What names a tile names its version: recipes, chunks, summaries.
 """
 
@@ -49,14 +49,22 @@ ROWS = 16
 """Rows of a strip of the engine layout (``csrc/cpu/kernels/tiles.hpp``)."""
 MOST_BLOCK = 64
 """Lanes of a scale block that rows can aim in at most: what ``csrc/cpu/generators/aimed_tiles.hpp`` has room for."""
+LEAST_BLOCK = 64
+"""Outputs of a block that is a tile between models, at least: of fewer, rows cost more than vectors."""
 Shape = tuple[int, int]
 """Rows and columns."""
+
+
+def has_tiles(instruction: Instruction, windows: bool = False) -> bool:
+    """Whether outputs of whole tiles are compared, for two models (``windows``) those of blocks, too."""
+    outputs = instruction.m * instruction.n
+    return outputs > 1 and (instruction.blocks == 1 or (windows and outputs >= LEAST_BLOCK))
 
 
 def takes_aims(instruction: Instruction) -> bool:
     """Whether rows can aim: dense tiles of floats without random bits, of lanes that the generator has."""
     t = domain(instruction)
-    plain = not (t.space.chunk or instruction.random) and instruction.blocks == 1
+    plain = not (t.space.chunk or instruction.random)
     floats = t.a.is_float and t.b.is_float and (t.c.is_float or not t.c.present) and min(t.a.fraction, t.b.fraction) > 0
     lanes = t.space.k <= MOST_LANES and t.space.group_lanes % ROWS == 0 and t.space.group_lanes <= MOST_BLOCK
     return bool(plain and floats and lanes and instruction.m * instruction.n > 1)
@@ -64,8 +72,8 @@ def takes_aims(instruction: Instruction) -> bool:
 
 def tile_version(instruction: Instruction, family: str, windows: bool = False) -> int:
     """The version of a family that tiles of an instruction are made by in a validation, whole ones or ``windows``."""
-    own = TILE_VERSIONS.get(family)
-    aims = own is not None and (windows or instruction.n <= COLUMNS) and can_aim(instruction, family)
+    own, whole = TILE_VERSIONS.get(family), has_tiles(instruction, windows)
+    aims = own is not None and whole and (windows or instruction.n <= COLUMNS) and can_aim(instruction, family)
     return own if own is not None and aims else VERSIONS[family]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.base import vectors_per_tile
 from mmaprobe.generators.families import STREAMED, VERSIONS
-from mmaprobe.generators.tiles import Shape, tile_version, tile_window
+from mmaprobe.generators.tiles import Shape, has_tiles, tile_version, tile_window
 from mmaprobe.validation.coverage.sample import ComparedRun
 
 CHUNK = 1 << 15
@@ -130,7 +130,7 @@ def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> 
     m, n = tile_window(instruction) if aims and windows else (instruction.m, instruction.n)
     share = AIMED_OF if aims or family in STREAMED else TILES_OF
     outputs, whole = m * n, (m, n) == (instruction.m, instruction.n)
-    tiles = count * (share - 1) // share // outputs if outputs > 1 and instruction.blocks == 1 else 0
+    tiles = count * (share - 1) // share // outputs if has_tiles(instruction, windows) else 0
     own = version if aims else None
     return _Tiling(tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n))
 

@@ -20,6 +20,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.generators import families_for, generate, generate_tiles
 from mmaprobe.generators.domain import domain
 from mmaprobe.generators.families import FAMILIES, stream_number
+from mmaprobe.generators.tiles import has_tiles
 from mmaprobe.models.kernels import FUSED, GROUPED, KERNELS, LATE_C, SHORT_SUMS, TWO_STAGE, kernel
 from mmaprobe.models.model import run_tiles, run_vectors
 from mmaprobe.models.program import Program, program
@@ -139,9 +140,9 @@ class TimedForm:
         return program(self.path)
 
     def _count(self, results: int) -> tuple[int, int, int, int]:
-        """(tiles or vectors, m, n, results): n = 0 for units without tiles."""
+        """(tiles or vectors, m, n, results): n = 0 for units without tiles; of several blocks each is a tile."""
         m, n = self.made.m, self.made.n
-        if m * n == 1 or self.made.blocks > 1:
+        if not has_tiles(self.made, windows=True):
             return results, 1, 0, results
         tiles = max(1, results // (m * n))
         return tiles, m, n, tiles * m * n
