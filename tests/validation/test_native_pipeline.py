@@ -96,7 +96,7 @@ def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
 
 
 def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
-    """Of ``AIMED_OF`` vectors one is alone; the recipe of a mismatch has the tiles' version and names a vector that shows it."""
+    """Of ``AIMED_OF`` vectors one is alone; recipes of mismatches have the tiles' version and name what shows them."""
     first, second, made = found(f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id)
     summary = validate(first, second, made, 30_000, 3, ["cancel", "clustered"])
     families = summary.form()["families"]
