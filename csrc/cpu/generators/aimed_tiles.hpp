@@ -38,11 +38,10 @@ MMAPROBE_HD Half low_half(Word x) { return to_halves(x); }
 MMAPROBE_HD Half low_half(const Wide& x) { return to_halves(low_word(x)); }
 // Numbers of 32 bits without sign in lanes of another kind.
 template <class Lane>
-Of16<Lane> from_word(Word x) {
-    if constexpr (sizeof(Lane) == 8)
-        return wide(x);
-    else
-        return __builtin_convertvector(x, Of16<Lane>);
+MMAPROBE_HD Of16<Lane> from_word(Word x) {
+    if constexpr (sizeof(Lane) == 8) return wide(x);
+    if constexpr (sizeof(Lane) == 4) return x;
+    if constexpr (sizeof(Lane) == 2) return to_halves(x);
 }
 // A random word of a lane out of one of 32 bits.
 template <class Lane>
@@ -75,10 +74,16 @@ MMAPROBE_HD HalfPairs upper_products(HalfPairs x, HalfPairs y) {
     return HalfPairs(low | (high & 0xFFFF0000u));
 #endif
 }
-template <class Item>
-MMAPROBE_HD void store_items(Half x, char* out) {
-    const auto items = __builtin_convertvector(x, Of16<Item>);
-    memcpy(out, &items, sizeof items);
+template <class Item, class V>
+MMAPROBE_HD Of16<Item> items_of(const V& x) {
+    if constexpr (sizeof(V) == STRIP * sizeof(Item))
+        return x;
+    else
+        return __builtin_convertvector(x, Of16<Item>);
+}
+template <class Item, class V>
+MMAPROBE_HD void store_items(const V& x, char* out) {
+    store(items_of<Item>(x), out);
 }
 
 // The first `count` items of a register: in a size that is known most often, for other copies wait for the register.
@@ -86,7 +91,7 @@ template <class V, class Item>
 MMAPROBE_HD void store_first(const V& items, int count, Item* out) {
     constexpr int all = int(sizeof(V) / sizeof(Item));
     switch (count) {
-        case all: memcpy(out, &items, sizeof items); break;
+        case all: store(items, out); break;
         case all / 2: memcpy(out, &items, sizeof items / 2); break;
         case all / 4: memcpy(out, &items, sizeof items / 4); break;
         default: memcpy(out, &items, size_t(count) * sizeof(Item));
@@ -111,13 +116,16 @@ bool any(Short x) {
 // The upper halves of products of 16 bits, in lanes of any kind.
 MMAPROBE_HD Half upper_halves(Half x, Half y) { return Half(upper_products(x, y)); }
 MMAPROBE_HD Word upper_halves(Word x, Word y) { return Word(upper_products(HalfPairs(x), HalfPairs(y))); }
-MMAPROBE_HD Of16<u64> upper_halves(Of16<u64> x, Of16<u64> y) { return x * y >> 16; }
+
+// What lanes aim by: lanes of 64 bits by 16, which hold every exponent.
+template <class Lane>
+using Aim = std::conditional_t<sizeof(Lane) == 8, uint16_t, Lane>;
 
 // A format in lanes.
 template <class Lane>
 struct Coder {
     typedef Of16<Lane> V;
-    typedef Of16<std::make_signed_t<Lane>> Exponent;
+    typedef Of16<std::make_signed_t<Aim<Lane>>> Exponent;
     Exponent low, top, normal;
     int fraction, padding, sign, down;  // `sign`: its bit; `down`: how far a random word is above a fraction
     Lane implicit, largest;
@@ -129,17 +137,25 @@ struct Coder {
           down(int(8 * sizeof(Lane)) - f.fraction), implicit(Lane(f.implicit)), largest(Lane(f.largest)),
           no_negative_zero(f.nan_rule == NEGATIVE_ZERO) {}
 
-    MMAPROBE_HD static Exponent in_lanes(Short x) { return Exponent(widen<Lane>(x)); }
+    MMAPROBE_HD static Exponent in_lanes(Short x) { return Exponent(widen<Aim<Lane>>(x)); }
+    // What is aimed by, in whole lanes.
+    template <class A>
+    MMAPROBE_HD static V whole(A x) {
+        if constexpr (sizeof(A) == sizeof(V))
+            return V(x);
+        else
+            return widen<Lane>(Short(x));
+    }
 
     // Unsigned codes, padding left out.
     MMAPROBE_HD V code(Exponent exponent, V x) const {
         const Exponent held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
-        return least_of((V(field - normal) << fraction) + ((implicit | x) >> V(field - held)), V{} + largest);
+        return least_of((whole(field - normal) << fraction) + ((implicit | x) >> whole(field - held)), V{} + largest);
     }
     // The container's, by signs of which the lowest bit counts.
     MMAPROBE_HD V container(V code, V negative) const {
         V signs = negative << sign;
-        if (no_negative_zero) signs = code != 0 ? signs : V{};
+        if (no_negative_zero) signs &= V(code != 0);
         return code << padding | signs;
     }
 };
@@ -159,6 +175,20 @@ struct Patterns {
         fixed[GRAZE_B] = step & full;
     }
 };
+
+// Each of four items in four lanes.
+typedef u64 Four64 __attribute__((vector_size(2 * STRIP)));
+MMAPROBE_HD Wide four_times(Four64 x) {
+#if defined(__AVX512F__)
+    const __m512i items = _mm512_castsi256_si512(__m256i(x));
+    return Wide(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1), items),
+                _mm512_permutexvar_epi64(_mm512_setr_epi64(2, 2, 2, 2, 3, 3, 3, 3), items));
+#else
+    Wide found;
+    for (int i = 0; i < STRIP; ++i) found[i] = x[i / 4];
+    return found;
+#endif
+}
 
 // The lanes of a table of 16 that numbers name.
 MMAPROBE_HD Half looked_up(Half table, Half number) {
@@ -181,9 +211,9 @@ MMAPROBE_HD Word looked_up(Word table, Word number) {
 }
 MMAPROBE_HD Wide looked_up(const Wide& table, const Wide& number) {
 #if defined(__AVX512F__)
-    const TwoRegisters from = parted(table), at = parted(number);
-    return joined(_mm512_permutex2var_epi64(from.half[0], at.half[0], from.half[1]),
-                  _mm512_permutex2var_epi64(from.half[0], at.half[1], from.half[1]));
+    const __m512i low = __m512i(table.low), high = __m512i(table.high);
+    return Wide(_mm512_permutex2var_epi64(low, __m512i(number.low), high),
+                _mm512_permutex2var_epi64(low, __m512i(number.high), high));
 #else
     Wide found;
     for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
@@ -202,8 +232,8 @@ struct PatternTable {
         for (u32 number : {FULL, TOP2, UPPER}) keep |= at(number, every.keep[number]);
     }
     MMAPROBE_HD static Of16<Lane> at(u32 number, u64 value) {
-        const Of16<Lane> lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-        return Of16<Lane>(lanes == Lane(number)) & Lane(value);
+        const Short lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        return widen<Lane>(lanes == int16_t(number)) & Lane(value);
     }
 };
 
@@ -215,8 +245,7 @@ struct Pattern16 {
     Pattern16(const PatternTable<Lane>& table, Short pattern, const Wide& given) {
         const Of16<Lane> number = widen<Lane>(pattern);
         keep = looked_up(table.keep, number);
-        fixed = looked_up(table.fixed, number) |
-                (widen<Lane>(pattern == int16_t(GIVEN)) & __builtin_convertvector(given, Of16<Lane>));
+        fixed = looked_up(table.fixed, number) | (widen<Lane>(pattern == int16_t(GIVEN)) & narrowed<Lane>(given));
     }
     MMAPROBE_HD Of16<Lane> of(Of16<Lane> random) const { return (random & keep) | fixed; }
 };
@@ -478,10 +507,15 @@ class AimedTiles {
 
     template <class Lane, class Item>
     void wide_columns() {
-        typedef Of16<Lane> V;
         const Coder<Lane> coder(t.b);
         const int k = t.space.k;
+        const auto codes = [&](Short exponent, Half signs, Short zero, Of16<Lane> fractions) {
+            const Of16<Lane> code = coder.code(coder.in_lanes(exponent), fractions) & ~widen<Lane>(zero);
+            return items_of<Item>(coder.container(code, widen<Lane>(Short(signs))));
+        };
         Item* to = reinterpret_cast<Item*>(p.at[1]);
+        if constexpr (sizeof(Lane) == 8)
+            if (k == 4) return four_columns(codes, to);
         for (const Column& column : columns)
             for (int at = 0; at < k; at += STRIP) {
                 Short exponent, zero;
@@ -489,14 +523,35 @@ class AimedTiles {
                 memcpy(&exponent, own_b[column.stray] + at, sizeof exponent);
                 memcpy(&signs, negative[column.stray] + at, sizeof signs);
                 memcpy(&zero, hollow + at, sizeof zero);
-                V code = coder.code(coder.in_lanes(exponent - int16_t(column.drift)), V{} + Lane(column.fraction));
-                code &= ~widen<Lane>(zero);
-                const V turned = widen<Lane>(Short(signs ^ uint16_t(column.turn)));
-                const auto items = __builtin_convertvector(coder.container(code, turned), Of16<Item>);
+                const auto items = codes(exponent - int16_t(column.drift), signs ^ uint16_t(column.turn), zero,
+                                         Of16<Lane>{} + Lane(column.fraction));
                 const int here = smaller(STRIP, k - at);
                 store_first(items, here, to);
                 to += here;
             }
+    }
+
+    // Columns of four lanes, four at once: `codes` as above.
+    template <class Codes>
+    void four_columns(const Codes& codes, u64* to) {
+        const auto lanes = [](const void* from) {
+            u64 four;
+            memcpy(&four, from, sizeof four);
+            return four;
+        };
+        const auto repeated = [](u32 x) { return u64(uint16_t(x)) * 0x0001000100010001u; };
+        const Short zero = Short(Four64{} + lanes(hollow));
+        for (int j = 0; j < p.n; j += 4, to += STRIP) {
+            const auto each = [&](auto of) {
+                const auto at = [&](int i) { return of(columns[size_t(smaller(j + i, p.n - 1))]); };
+                return Four64{at(0), at(1), at(2), at(3)};
+            };
+            const Short exponents = Short(each([&](const Column& x) { return lanes(own_b[x.stray]); }));
+            const Short drifts = Short(each([&](const Column& x) { return repeated(u32(x.drift)); }));
+            const Half signs = Half(each([&](const Column& x) { return lanes(negative[x.stray]) ^ repeated(x.turn); }));
+            const Wide fractions = four_times(each([](const Column& x) { return x.fraction; }));
+            store_first(codes(exponents - drifts, signs, zero, fractions), 4 * smaller(4, p.n - j), to);
+        }
     }
 
     // The random word of a's element k of 16 rows.
@@ -693,8 +748,7 @@ class AimedTiles {
             }
             const V code = coder.code(coder.in_lanes(exponent), fractions) & ~widen<Lane>(zero);
             const V turned = widen<Lane>(Short(signs ^ negative[0][k]));
-            const auto items = __builtin_convertvector(coder.container(code, turned), Of16<Item>);
-            memcpy(out, &items, sizeof items);
+            store_items<Item>(coder.container(code, turned), out);
         }
     }
 
@@ -717,8 +771,10 @@ class AimedTiles {
             const Of16<Lane> word = wider<Lane>(drawn[2]) >> (int(8 * sizeof(Lane)) - fraction);
             const Pattern16<Lane> pattern(PatternTable<Lane>(fraction, step), x.pattern[0], x.given);
             const Of16<Lane> top = top_bits(pattern.of(word), fraction);
-            if constexpr (sizeof(Lane) == 8) return low_word(top) & 0xFFFF;
-            return __builtin_convertvector(top & 0xFFFF, Word);
+            if constexpr (sizeof(Lane) == 8)
+                return low_word(top) & 0xFFFF;
+            else
+                return __builtin_convertvector(top & 0xFFFF, Word);
         };
         return bits_of(t.a) == 16 ? of(uint16_t{}) : bits_of(t.a) == 32 ? of(u32{}) : of(u64{});
     }
@@ -726,11 +782,12 @@ class AimedTiles {
     template <class Lane, class Item>
     void addends(const Rows& x, char* out) const {
         typedef Of16<Lane> V;
+        typedef Of16<Aim<Lane>> A;
+        typedef typename Coder<Lane>::Exponent Exponent;
         const Coder<Lane> coder(t.c);
         const Pattern16<Lane> pattern(PatternTable<Lane>(t.c.fraction, step), x.c_pattern, x.c_given);
-        typedef typename Coder<Lane>::Exponent Exponent;
-        const V vary = widen<Lane>(x.c_vary), sign = widen<Lane>(x.c_vary != 0 ? Short{} : x.c_sign);
-        const V spread = from_word<Lane>(to_words(Half(x.c_spread)));
+        const A vary = widen<Aim<Lane>>(x.c_vary), sign = widen<Aim<Lane>>(x.c_vary != 0 ? Short{} : x.c_sign);
+        const A spread = from_word<Aim<Lane>>(to_words(Half(x.c_spread)));
         const Exponent highest = coder.in_lanes(x.c), density = coder.in_lanes(x.c_density);
         const bool mirrors = any(x.mirror);
         const bool scaled = t.space.groups != 0;
@@ -741,31 +798,31 @@ class AimedTiles {
             significands = product.value;
             up = product.up;
         }
-        const V mirror = widen<Lane>(x.mirror), moved = (widen<Lane>(x.delta) << t.c.padding) & mirror;
+        const A mirror = widen<Aim<Lane>>(x.mirror), opposite = widen<Aim<Lane>>(x.negative[0] ^ 1);
+        const V whole_mirror = coder.whole(mirror), moved = (widen<Lane>(x.delta) << t.c.padding) & whole_mirror;
         const Exponent mirrored = coder.in_lanes(x.exponent[0]);
-        const V opposite = widen<Lane>(x.negative[0] ^ 1);
         for (const Column& column : columns) {
             const Word word = mixed(drawn[3] ^ column.word);
-            const V role = from_word<Lane>(word & 0xFFFF);
-            V signs = (role >> 8 & vary) | sign, fraction = pattern.of(wider<Lane>(word) >> coder.down);
-            V alive = V((Exponent(role & 255) - density) >> (8 * int(sizeof(Lane)) - 1));  // all ones where it is below
+            const A role = from_word<Aim<Lane>>(word & 0xFFFF);
+            A signs = (role >> 8 & vary) | sign;
+            V fraction = pattern.of(wider<Lane>(word) >> coder.down);
+            A alive = A((Exponent(role & 255) - density) >> (8 * int(sizeof(Aim<Lane>)) - 1));  // all ones below it
             Exponent exponent = highest - Exponent(upper_halves(role, spread));
             if (mirrors) {
                 const u32 y = u32(top_bits(column.fraction, t.b.fraction) & 0xFFFF);
                 const Scaled16<u32> own_y(y, scaled ? column.scale : 1, scaled ? t.scale.fraction : 0);
                 const Word product = significands * own_y.value, carry = product >> 31;
                 const V own = cut<Lane>(product << (1 - carry) & 0x7FFFFFFF);
-                const Exponent at = mirrored + Exponent(from_word<Lane>(carry + up + own_y.up));
+                const Exponent at = mirrored + Exponent(from_word<Aim<Lane>>(carry + up + own_y.up));
                 exponent = (at & Exponent(mirror)) | (exponent & ~Exponent(mirror));
-                fraction = (own & mirror) | (fraction & ~mirror);
+                fraction = (own & whole_mirror) | (fraction & ~whole_mirror);
                 signs = (opposite & mirror) | (signs & ~mirror);
                 alive |= mirror;
             }
-            const V code = coder.code(exponent - std::make_signed_t<Lane>(column.drift), fraction) & alive;
-            const V codes = coder.container(code, signs ^ Lane(column.turn)) + moved;
-            const auto items = __builtin_convertvector(codes, Of16<Item>);
-            memcpy(out, &items, sizeof items);
-            out += sizeof items;
+            const V code = coder.code(exponent - std::make_signed_t<Aim<Lane>>(column.drift), fraction);
+            const V whole_signs = coder.whole(A(signs ^ Aim<Lane>(column.turn)));
+            store_items<Item>(coder.container(code & coder.whole(alive), whole_signs) + moved, out);
+            out += STRIP * sizeof(Item);
         }
     }
 
@@ -835,8 +892,8 @@ class AimedTiles {
     MMAPROBE_HD static void put_some(Int here, V codes, Item* items) {
         Of16<Item> before;
         memcpy(&before, items, sizeof before);
-        const auto where = __builtin_convertvector(here, Of16<std::make_signed_t<Item>>);
-        before = where ? __builtin_convertvector(codes, Of16<Item>) : before;
+        const auto where = widen<Item>(Short(to_halves(Word(here))));
+        before = (items_of<Item>(codes) & where) | (before & ~where);
         memcpy(items, &before, sizeof before);
     }
 
@@ -850,9 +907,10 @@ class AimedTiles {
             put_some(over.here(own), over.template codes<Item>(t.a, own), a + k * STRIP);
         }
         if (over.is(Overlay::MANY)) return;
-        const auto codes = over.template codes<Item>(t.a, kind);
+        Item codes[STRIP];
+        store_items<Item>(over.template codes<Item>(t.a, kind), reinterpret_cast<char*>(codes));
         const Word places = over.places(drawn[2], t.space.k);
-        for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + row] = Item(codes[row]);
+        for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + row] = codes[row];
     }
     template <class Item>
     void special_results(const Overlay& over, int at) {
@@ -874,16 +932,17 @@ class AimedTiles {
             place[j] = columns[size_t(first + j)].places;
         }
         kind = mixed(kind);
+        Item codes[STRIP];
         for (i32 i = 0; over.is(Overlay::MANY) && i < k; ++i) {
             const Word own = over.own(kind, i);
-            const auto codes = over.template codes<Item>(t.b, own);
+            store_items<Item>(over.template codes<Item>(t.b, own), reinterpret_cast<char*>(codes));
             for (int j = 0; j < count; ++j)
-                if (over.here(own)[j]) b[j * k + i] = Item(codes[j]);
+                if (over.here(own)[j]) b[j * k + i] = codes[j];
         }
         if (over.is(Overlay::MANY)) return;
-        const auto codes = over.template codes<Item>(t.b, kind);
+        store_items<Item>(over.template codes<Item>(t.b, kind), reinterpret_cast<char*>(codes));
         const Word places = over.places(place, k);
-        for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = Item(codes[j]);
+        for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = codes[j];
     }
     // A special value in place of one scale of a row or column in 16, by its word.
     template <class Put>

@@ -20,7 +20,6 @@ using Half = Of16<uint16_t>;
 using Short = Of16<int16_t>;
 using Word = Of16<u32>;
 using Int = Of16<i32>;
-using Wide = Of16<u64>;
 
 MMAPROBE_HD Short fill(i32 x) { return Short{} + int16_t(x); }
 template <class V>
@@ -56,55 +55,85 @@ MMAPROBE_HD Half to_halves(Word x) {
 #endif
 }
 
-// To and from 64 bits: two registers of the widest, which compilers would go through item by item.
+// 64 bits of each row.  Two registers of the widest, for compilers go through one vector of as many bits item by item.
 #if defined(__AVX512F__)
-struct TwoRegisters {
-    __m512i half[2];
+struct Wide {
+    typedef u64 Eight __attribute__((vector_size(64)));
+    Eight low, high;
+
+    Wide() = default;
+    MMAPROBE_HD Wide(Eight first, Eight last) : low(first), high(last) {}
+    MMAPROBE_HD Wide(u64 x) : low(Eight{} + x), high(low) {}
+    MMAPROBE_HD explicit Wide(__m512i first, __m512i last) : low(Eight(first)), high(Eight(last)) {}
+
+#define MMAPROBE_OPERATOR(op) \
+    friend MMAPROBE_HD Wide operator op(const Wide& x, const Wide& y) { \
+        return {Eight(x.low op y.low), Eight(x.high op y.high)}; \
+    }
+    MMAPROBE_OPERATOR(+)
+    MMAPROBE_OPERATOR(-)
+    MMAPROBE_OPERATOR(*)
+    MMAPROBE_OPERATOR(&)
+    MMAPROBE_OPERATOR(|)
+    MMAPROBE_OPERATOR(^)
+    MMAPROBE_OPERATOR(<<)
+    MMAPROBE_OPERATOR(>>)
+    MMAPROBE_OPERATOR(==)
+    MMAPROBE_OPERATOR(!=)
+    MMAPROBE_OPERATOR(>)
+#undef MMAPROBE_OPERATOR
+    MMAPROBE_HD Wide operator~() const { return {~low, ~high}; }
+    MMAPROBE_HD Wide& operator&=(const Wide& x) { return *this = *this & x; }
+    MMAPROBE_HD Wide& operator|=(const Wide& x) { return *this = *this | x; }
 };
-MMAPROBE_HD Wide joined(__m512i lower, __m512i upper) {
-    const TwoRegisters both{{lower, upper}};
-    Wide out;
-    memcpy(&out, &both, sizeof out);
-    return out;
-}
-MMAPROBE_HD TwoRegisters parted(const Wide& x) {
-    TwoRegisters out;
-    memcpy(&out, &x, sizeof out);
-    return out;
-}
+template <>
+struct Strip<u64> {
+    typedef Wide type;
+};
 MMAPROBE_HD Wide wide(Word x) {
-    return joined(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(__m512i(x))),
-                  _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(__m512i(x), 1)));
+    return Wide(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(__m512i(x))),
+                _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(__m512i(x), 1)));
 }
 MMAPROBE_HD Wide wide(Short x) {
-    return joined(_mm512_cvtepi16_epi64(_mm256_castsi256_si128(__m256i(x))),
-                  _mm512_cvtepi16_epi64(_mm256_extracti128_si256(__m256i(x), 1)));
+    return Wide(_mm512_cvtepi16_epi64(_mm256_castsi256_si128(__m256i(x))),
+                _mm512_cvtepi16_epi64(_mm256_extracti128_si256(__m256i(x), 1)));
 }
 MMAPROBE_HD Word low_word(const Wide& x) {
-    const TwoRegisters both = parted(x);
-    const __m512i lower = _mm512_castsi256_si512(_mm512_cvtepi64_epi32(both.half[0]));
-    return Word(_mm512_inserti64x4(lower, _mm512_cvtepi64_epi32(both.half[1]), 1));
+    const __m512i lower = _mm512_castsi256_si512(_mm512_cvtepi64_epi32(__m512i(x.low)));
+    return Word(_mm512_inserti64x4(lower, _mm512_cvtepi64_epi32(__m512i(x.high)), 1));
 }
 template <>
 MMAPROBE_HD Wide least_of<Wide>(Wide x, Wide y) {
-    const TwoRegisters a = parted(x), b = parted(y);
-    return joined(_mm512_min_epu64(a.half[0], b.half[0]), _mm512_min_epu64(a.half[1], b.half[1]));
+    return Wide(_mm512_min_epu64(__m512i(x.low), __m512i(y.low)), _mm512_min_epu64(__m512i(x.high), __m512i(y.high)));
 }
-template <>
-MMAPROBE_HD Of16<i64> least_of<Of16<i64>>(Of16<i64> x, Of16<i64> y) {
-    const TwoRegisters a = parted(Wide(x)), b = parted(Wide(y));
-    return Of16<i64>(joined(_mm512_min_epi64(a.half[0], b.half[0]), _mm512_min_epi64(a.half[1], b.half[1])));
-}
-template <>
-MMAPROBE_HD Of16<i64> most_of<Of16<i64>>(Of16<i64> x, Of16<i64> y) {
-    const TwoRegisters a = parted(Wide(x)), b = parted(Wide(y));
-    return Of16<i64>(joined(_mm512_max_epi64(a.half[0], b.half[0]), _mm512_max_epi64(a.half[1], b.half[1])));
+MMAPROBE_HD Wide chosen(const Wide& where, const Wide& x, const Wide& y) { return (x & where) | (y & ~where); }
+MMAPROBE_HD void store(const Wide& x, void* out) {
+    memcpy(out, &x.low, sizeof x.low);
+    memcpy(static_cast<char*>(out) + sizeof x.low, &x.high, sizeof x.high);
 }
 #else
+using Wide = Of16<u64>;
 MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
 MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
 MMAPROBE_HD Word low_word(const Wide& x) { return __builtin_convertvector(x & 0xFFFFFFFF, Word); }
 #endif
+template <class V>
+MMAPROBE_HD void store(const V& x, void* out) {
+    memcpy(out, &x, sizeof x);
+}
+// Of two vectors by a mask.
+template <class Mask, class V>
+MMAPROBE_HD V chosen(Mask where, V x, V y) {
+    return where ? x : y;
+}
+// The lower bits of 64 as items of another kind.
+template <class Item>
+MMAPROBE_HD Of16<Item> narrowed(const Wide& x) {
+    if constexpr (sizeof(Item) == 8)
+        return x;
+    else
+        return __builtin_convertvector(low_word(x), Of16<Item>);
+}
 
 // The upper halves of products of 16 bits.
 MMAPROBE_HD Half upper_products(Half x, Half y) {
@@ -579,7 +608,7 @@ struct MultiplierRows {
         Rows x;
         x.given = circuit_fraction(fa, kind, below(w.r[7], fa + 1), wide(drawn >> shift));
         if (reach.counts(t)) {
-            const Wide lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+            const Wide lanes = wide(Word{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
             x.given = ((reach.turn >> 2) * u64(reach.m) + u64(reach.first) + lanes) & ((u64(1) << fa) - 1);
             mode = Short{};
         }

@@ -21,28 +21,33 @@ MMAPROBE_HD Word twofold_remainder(Word x, u32 m) {
 template <class Lane>
 MMAPROBE_HD Of16<Lane> special_codes(const Layout& f, Word kind, Word word) {
     typedef Of16<Lane> V;
-    const auto wide = [](Word x) { return __builtin_convertvector(x, V); };
-    const V which = wide(kind & 7), zero = {};
+    const auto wide = [](Word x) {
+        if constexpr (sizeof(Lane) == 8)
+            return generators::wide(x);
+        else
+            return x;
+    };
+    const V which = wide(kind & 7), zero{};
     const auto brief = wide(kind >> 4 & 1) != 0;
     const Lane full = Lane((u64(1) << f.fraction) - 1), quiet = (full + 1) >> 1;
     const int bits = int(8 * sizeof(Lane));
     const V random = sizeof(Lane) == 8 ? wide(word) << (bits - 32) | wide(word) : wide(word);
     const V one = (zero + 1) << wide(twofold_remainder(word, u32(larger(f.fraction, 1))));
-    const V payload = (brief ? one : f.fraction ? random >> (bits - f.fraction) : zero) & full;
+    const V payload = chosen(brief, one, f.fraction ? random >> (bits - f.fraction) : zero) & full;
     const V least = payload & ~quiet, signalling = least | (V(least == 0) & 1);
     const bool ieee = f.nan_rule == IEEE;
     const Lane infinity = Lane(f.infinity), only_nan = Lane(f.nan_rule == ALL_ONES ? f.largest + 1 : f.largest);
     V code = zero + (f.infinity ? infinity : Lane(f.largest));
-    code = which > 1 ? (ieee ? payload | infinity | quiet : zero + only_nan) : code;
-    code = which > 3 ? (ieee ? signalling | infinity : zero + only_nan) : code;
-    code = which > 4 ? zero : code;
-    code = which > 5 ? payload : code;
-    code = which > 6 ? (brief ? zero + (full + 1) : zero + Lane(f.largest)) : code;
+    code = chosen(which > 1, ieee ? payload | infinity | quiet : zero + only_nan, code);
+    code = chosen(which > 3, ieee ? signalling | infinity : zero + only_nan, code);
+    code = chosen(which > 4, zero, code);
+    code = chosen(which > 5, payload, code);
+    code = chosen(which > 6, chosen(brief, zero + (full + 1), zero + Lane(f.largest)), code);
     V negative = wide(kind >> 3 & 1);
     if (f.nan_rule != NEGATIVE_ZERO) return code << f.padding | (V(negative != 0) & Lane(f.sign));
-    negative = code != 0 ? negative : zero;
+    negative &= V(code != 0);
     const V signed_code = code << f.padding | (V(negative != 0) & Lane(f.sign));
-    return (which > 1) & (which < 5) ? zero + Lane(f.sign) : signed_code;
+    return chosen((which > 1) & (zero + 5 > which), zero + Lane(f.sign), signed_code);
 }
 
 }  // namespace
