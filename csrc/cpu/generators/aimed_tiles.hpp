@@ -86,6 +86,26 @@ MMAPROBE_HD void store_items(const V& x, char* out) {
     store(items_of<Item>(x), out);
 }
 
+// Items of 16 rows of two lanes side by side: all of the lower half, then all of the upper one.
+template <class Item>
+MMAPROBE_HD void store_pair(Word x, char* out) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    if constexpr (sizeof(Item) == 1) {
+        const __m256i order = _mm256_broadcastsi128_si256(
+            _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+        const __m256i halves = _mm256_shuffle_epi8(_mm512_cvtepi16_epi8(__m512i(x)), order);
+        return store(_mm256_permute4x64_epi64(halves, 0xD8), out);
+    }
+    typedef int16_t Places __attribute__((vector_size(4 * STRIP)));
+    const Places order = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                          1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+    store(_mm512_permutexvar_epi16(__m512i(order), __m512i(x)), out);
+#else
+    store_items<Item>(to_halves(x), out);
+    store_items<Item>(to_halves(x >> 16), out + STRIP * sizeof(Item));
+#endif
+}
+
 // The first `count` items of a register: in a size that is known most often, for other copies wait for the register.
 template <class V, class Item>
 MMAPROBE_HD void store_first(const V& items, int count, Item* out) {
@@ -276,6 +296,35 @@ struct Column {
 struct PairLanes {
     ShortPairs exponent, zero, free, own, dead;
     HalfPairs signs, fractions;
+};
+
+// Those of a scale block, which wait for the exponent of its scale: fractions with the sign below them, and what is moved
+// alone only where it may be.
+struct WaitingLanes {
+    ShortPairs exponent[MOST_BLOCK / 2], zero[MOST_BLOCK / 2], dead[MOST_BLOCK / 2], free[MOST_BLOCK / 2],
+        own[MOST_BLOCK / 2];
+    HalfPairs digits[MOST_BLOCK / 2];
+
+    MMAPROBE_HD void put(int i, const PairLanes& x, bool moves) {
+        exponent[i] = x.exponent;
+        zero[i] = x.zero;
+        dead[i] = x.dead;
+        digits[i] = x.fractions << 1 | (x.signs & 1);
+        if (!moves) return;
+        free[i] = x.free;
+        own[i] = x.own;
+    }
+    MMAPROBE_HD PairLanes of(int i, bool moves) const {
+        PairLanes x;
+        x.exponent = exponent[i];
+        x.zero = zero[i];
+        x.dead = dead[i];
+        x.fractions = digits[i] >> 1;
+        x.signs = digits[i] & 1;
+        x.free = moves ? free[i] : ShortPairs{};
+        x.own = moves ? own[i] : ShortPairs{};
+        return x;
+    }
 };
 
 class AimedTiles {
@@ -638,8 +687,10 @@ class AimedTiles {
             if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
             const Word codes = Word(code << f.padding | signs);
             char* const to = out + i64(k) * STRIP * i64(sizeof(Item));
-            store_items<Item>(to_halves(codes), to);
-            if (k + 1 < k_count) store_items<Item>(to_halves(codes >> 16), to + STRIP * sizeof(Item));
+            if (k + 1 < k_count)
+                store_pair<Item>(codes, to);
+            else
+                store_items<Item>(to_halves(codes), to);
         };
         const ShortPairs every = ~ShortPairs{};
         if constexpr (!Scaled) {
@@ -647,22 +698,24 @@ class AimedTiles {
         } else {
             const Drops drops(scale_numbers(true).last());
             const ShortPairs lost_alive = twice(drops.alive), lost_dead = twice(drops.dead);
-            PairLanes kept[MOST_BLOCK / 2];
+            const bool moves = Subnormal || target.hollow;
+            WaitingLanes waiting;
             for (int first = 0, block = 0; first < k_count; first += t.space.group_lanes, ++block) {
                 const ShortPairs none = ShortPairs{} + int16_t(NO_TERM);
                 ShortPairs largest = none;
                 const int last = first + t.space.group_lanes;
                 for (int k = first; k < last; k += 2) {
-                    const PairLanes x = kept[(k - first) / 2] = aim_at(k);
+                    const PairLanes x = aim_at(k);
+                    waiting.put((k - first) / 2, x, moves);
                     ShortPairs missing = x.zero;
-                    if (Subnormal || target.hollow) missing |= x.free;
+                    if (moves) missing |= x.free;
                     const ShortPairs term = missing ? none : x.exponent;
                     largest = most_of(largest, term);
                 }
                 const Half lower = to_halves(Word(largest)), upper = to_halves(Word(largest) >> 16);
                 const ShortPairs scale = twice(put(block, first, most_of(Short(lower), Short(upper))));
                 for (int k = first; k < last; k += 2) {
-                    const PairLanes& x = kept[(k - first) / 2];
+                    const PairLanes x = waiting.of((k - first) / 2, moves);
                     finish(k, x, scale, Subnormal ? every : x.dead ? lost_dead : lost_alive);
                 }
             }

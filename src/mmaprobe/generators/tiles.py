@@ -11,7 +11,7 @@ A family's whole tiles are made by one of two rules, which versions tell apart.
 
 A tile of either has the index of its first vector, and takes as many.  ``tile_version`` says which rule the tiles of a
 validation follow; a campaign fused into a GPU's kernel makes tiles of vectors, and so does whatever takes its place.
-Two models see no tiles, so that of wide ones whose rows aim they compare the first rows and columns alone
+Two models see no tiles, so that of large ones whose rows aim they compare the first rows and columns alone
 (``tile_window``), and of instructions of several blocks each block is a tile.
 What names a tile names its version: recipes, chunks, summaries.
 """
@@ -43,8 +43,8 @@ from mmaprobe.operands.batch import PER_RESULT, Batch
 COLUMNS = 8
 """Columns of a tile whose rows aim in a validation, at most: the results of a row aim alike, so that in wider tiles the
 kills of a tile vary more than eight times as much as those of independent vectors (``benchmarks/kill_matrix.py``)."""
-WINDOW = 32
-"""Rows of wide tiles that two models compare, at most: of more, kills vary more (``benchmarks/kill_matrix.py``)."""
+WINDOW = 16
+"""Rows of tiles that two models compare, at most: of more, kills vary more (``benchmarks/kill_matrix.py``)."""
 ROWS = 16
 """Rows of a strip of the engine layout (``csrc/cpu/kernels/tiles.hpp``)."""
 MOST_BLOCK = 64
@@ -78,9 +78,8 @@ def tile_version(instruction: Instruction, family: str, windows: bool = False) -
 
 
 def tile_window(instruction: Instruction) -> Shape:
-    """The rows and columns of a tile whose rows aim that two models compare: all, or the first of a wide one."""
-    m, n = instruction.m, instruction.n
-    return (m, n) if n <= COLUMNS else (min(m, WINDOW), COLUMNS)
+    """The rows and columns of a tile whose rows aim that two models compare: all, or the first of a large one."""
+    return min(instruction.m, WINDOW), min(instruction.n, COLUMNS)
 
 
 def can_aim(instruction: Instruction, family: str) -> bool:
