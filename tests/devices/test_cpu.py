@@ -22,6 +22,13 @@ X86 = HERE.architecture.startswith("x86-64")
 x86_only = pytest.mark.skipif(not X86, reason=f"x86-64 instructions; this machine is {HERE.architecture}")
 
 
+def test_an_instruction_is_no_device():
+    with pytest.raises(UsageError, match=r"^x86\.vdpbf16ps is an instruction, no device: devices are named first"):
+        open_device("x86.vdpbf16ps")
+    with pytest.raises(UsageError, match=r"^unknown device 'x86\.vdpbf16pz'"):
+        open_device("x86.vdpbf16pz")
+
+
 def test_is_a_device():
     assert is_device(open_device("cpu"))
     info = HERE.info()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.modifiers import moves_operands
 from mmaprobe.catalog.sparsity import legal_items
@@ -281,16 +282,27 @@ def vectors_per_tile(instruction: Instruction) -> int:
 def open_device(name: str) -> Device:
     """The device called ``name``: ``scheme`` or ``scheme:argument``, found by entry point, a GPU by its maker's record.
 
-    Raises UsageError with the near names for an unknown scheme; NotHereError
-    where the hardware or driver is missing.
+    Raises UsageError with the near names for an unknown scheme, or that
+    says that an instruction is none; NotHereError where the hardware or
+    driver is missing.
     """
     if not isinstance(name, str):
         raise UsageError(f"device {brief(name)}: a device is named by text, such as cpu or model:sm_90a")
     scheme, _, argument = name.partition(":")
     known = _openers()
     if scheme not in known:
+        if _is_instruction(name):
+            raise UsageError(f"{name} is an instruction, no device: devices are named first, then the instruction")
         raise UsageError(f"unknown device {brief(name)}{near(scheme, known)}")
     return known[scheme]()(argument)
+
+
+def _is_instruction(name: str) -> bool:
+    try:
+        lookup.instruction(name)
+    except UsageError:
+        return False
+    return True
 
 
 def schemes() -> list[str]:
