@@ -5,26 +5,28 @@
 namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 
-// D of a chain that ends in a NaN: of each link the first NaN in the rule's order, quieted, the rule's code of an
-// invalid operation, or the sum. `a` and `b` give the number of a lane, `fma` one link's sum.
-template <class Float, class Code, class A, class B, class Fma>
-MMAPROBE_HD Code nan_of_chain(const Header& header, int k, const A& a, const B& b, Float sum, const Fma& fma) {
-    constexpr Code quiet = Code(1) << (sizeof(Code) == 8 ? 51 : 22);
-    for (int i = 0; i < k; ++i) {
-        const Float operands[] = {a(i), b(i), sum};
-        Float next = fma(operands[0], operands[1], operands[2]);
-        if (next != next) {
-            Code code = Code(header[Header::nan_code]);
-            bool found = false;
-            for (i64 order = header[Header::fma_order]; order; order /= 4) {
-                const Float operand = operands[order % 4 - 1];
-                if (!found && operand != operand) code = __builtin_bit_cast(Code, operand) | quiet, found = true;
-            }
-            next = __builtin_bit_cast(Float, code);
-        }
-        sum = next;
+// What a link of x, y and the sum so far hands on, `made` where that is no NaN: the first NaN in the rule's order,
+// quieted, or the rule's code of an invalid operation. Of one number, whose code is a Word, or of a register of them.
+template <class Word, class Codes, class Float>
+MMAPROBE_HD Float handed_on(const Header& header, Float x, Float y, Float sum, Float made) {
+    constexpr Word quiet = Word(1) << (sizeof(Word) == 8 ? 51 : 22);
+    Codes code = Codes{} | Word(header[Header::nan_code]);
+    MMAPROBE_UNROLLED for (int place = 2; place >= 0; --place) {
+        const i64 which = header[Header::fma_order] >> 2 * place & 3;
+        const Float operand = which == 1 ? x : which == 2 ? y : sum;
+        code = operand != operand ? __builtin_bit_cast(Codes, operand) | quiet : code;
     }
-    return __builtin_bit_cast(Code, sum);
+    return made != made ? __builtin_bit_cast(Float, code) : made;
+}
+
+// D of a chain that ends in a NaN: `a` and `b` give the numbers of a lane, `fma` one link's sum.
+template <class Word, class Codes, class Float, class A, class B, class Fma>
+MMAPROBE_HD Float nan_of_chain(const Header& header, int k, const A& a, const B& b, Float sum, const Fma& fma) {
+    for (int i = 0; i < k; ++i) {
+        const Float x = a(i), y = b(i);
+        sum = handed_on<Word, Codes>(header, x, y, sum, fma(x, y, sum));
+    }
+    return sum;
 }
 
 }  // namespace MMAPROBE_BUILD

@@ -10,11 +10,18 @@ namespace generators {
 constexpr u64 ODD = 0x9E3779B97F4A7C15ull;
 constexpr i32 COUNTED = 20, GROUP_BITS = 6;
 
+// x or 0 by a bit, which GCC makes registers of in lanes of 64 bits, too.
+template <class Code>
+MMAPROBE_HD Code with_bit(u32 bit, Code x) {
+    return (Code(0) - Code(bit)) & x;
+}
+
 // Fraction fields by kind: random (0 and 7), all ones, a one at a place or a zero, ones above it or below it, 0101...
+// (The lowest bit of `full << place` is the place's: in 64 bits GCC makes registers of no loop that shifts a constant.)
 template <class Code>
 MMAPROBE_HD Code circuit_pattern(i32 fraction, u32 kind, i32 place, Code random) {
-    const Code full = (Code(1) << fraction) - 1, bit = Code(1) << place >> 1, below = (Code(1) << place) - 1;
-    const Code zebra = Code(0x5555555555555555ull) << (place & 1);
+    const Code full = (Code(1) << fraction) - 1, moved = full << place, end = moved & (Code(0) - moved);
+    const Code bit = end >> 1, below = end - 1, zebra = Code(0x5555555555555555ull) ^ with_bit(place & 1, ~Code(0));
     const Code one = when(kind == 2, bit) | when(kind == 3, ~bit) | when(kind == 4, ~below) | when(kind == 5, below) |
                      when(kind == 6, zebra);
     return (one & full) | when(kind == 1, full) | when(kind == 0, random) | when(kind == 7, random);
@@ -24,8 +31,8 @@ MMAPROBE_HD Code circuit_pattern(i32 fraction, u32 kind, i32 place, Code random)
 struct CircuitGroup {
     Block words;
     u64 number;
-    i32 lane, dropped;       // of `multiplier`: the lane that is alone, and that which is left out; -1: none
-    bool mirrors;            // whether C mirrors a product
+    i32 lane, dropped;  // of `multiplier`: the lane that is alone, and that which is left out; -1: none
+    bool mirrors;  // whether C mirrors a product
     i32 large, small, free;  // of `carries`: places, which are the live lanes, then C
 
     // `shared`: the group's words, which `codes` has no use for.
@@ -138,7 +145,7 @@ private:
         dropped = group.dropped;
         mirrors = group.mirrors;
         const u32 tiny = u32(t.c.is_float) & u32(mode == 2);
-        c = when(style >> 9 & tiny, encode<Code>(t.c, style >> 8 & 1, t.c.low, 0));
+        c = with_bit(style >> 9 & tiny, encode<Code>(t.c, style >> 8 & 1, t.c.low, 0));
     }
 
     MMAPROBE_HD void carries(const Domain& t, const u32* v, const CircuitGroup& group) {
@@ -151,14 +158,14 @@ private:
         const i32 fraction = large < live ? t.a.fraction : t.c.fraction;
         const i32 distance = pick16(v[1] >> 16, s.d_fraction + t.a.fraction + t.b.fraction + 4);
         const Code full = mask(fraction);
-        const Code ones = mask(pick16(v[1], fraction + 1)) << larger(fraction - distance, 0) & full;
+        const Code ones = full >> (fraction - pick16(v[1], fraction + 1)) << larger(fraction - distance, 0) & full;
         const Code run = borrow ? full & ~ones : ones;
         const Pair e = split(t.a, t.b, m, shared.w1), below = split(t.a, t.b, m - distance, shared.w1);
         lane = large;
         other = small;
         a = encode<Code>(t.a, negative, e.a, run & mask(t.a.fraction));
         b = encode<Code>(t.b, 0, e.b, 0);
-        a_other = encode<Code>(t.a, negative ^ borrow, below.a, when(filled, mask(t.a.fraction)));
+        a_other = encode<Code>(t.a, negative ^ borrow, below.a, with_bit(filled, mask(t.a.fraction)));
         b_other = encode<Code>(t.b, 0, below.b, 0);
         const Pair most = split(t.a, t.b, top, shared.w1);
         a_third = encode<Code>(t.a, v[0] >> 4 & 1, most.a, 0);
@@ -166,7 +173,8 @@ private:
         if (far) third = group.free;
         c = when(third == live, encode<Code>(t.c, v[0] >> 4 & 1, top, 0)) |
             when(large == live, encode<Code>(t.c, negative, m, run)) |
-            when(small == live, encode<Code>(t.c, negative ^ borrow, m - distance, when(filled, mask(t.c.fraction))));
+            when(small == live,
+                 encode<Code>(t.c, negative ^ borrow, m - distance, with_bit(filled, mask(t.c.fraction))));
     }
 
     static MMAPROBE_HD u64 power(const Layout& f, i32 place, bool negative) {

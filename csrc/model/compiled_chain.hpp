@@ -34,11 +34,12 @@ struct Chain : OneByOne<Chain<Float, Code>> {
                                          __builtin_bit_cast(Float, column.code[row.meets[k]]), sum);
         if (sum == sum) return __builtin_bit_cast(Code, sum);
         if (header(Header::nan) != LOCAL) return Code(header(Header::nan_code));
-        return nan_of_chain<Float, Code>(
+        const Float nan = nan_of_chain<Code, Code>(
             HEADER, LIVE, [&](int k) { return __builtin_bit_cast(Float, row.code[k]); },
             [&](int k) { return __builtin_bit_cast(Float, column.code[row.meets[k]]); },
             HAS_C ? __builtin_bit_cast(Float, Code(c)) : Float(0),
             [](Float x, Float y, Float z) { return multiply_add<ROUNDING>(x, y, z); });
+        return __builtin_bit_cast(Code, nan);
     }
 };
 

@@ -168,31 +168,36 @@ __attribute__((noinline)) void encode_addends(const Domain& domain, const Vector
     }
 }
 
-// The same of what mirrors a product, where products are exact in binary64, which then gives their leading bit.
-__attribute__((noinline)) inline void mirror_products(const Domain& domain, const Addends& aims, const u32* a,
-                                                      const u32* b, const i32* scale, int pitch, int count, u64* c) {
+// The same of what mirrors a product: binary64 gives its leading bit, and what follows, cut. Codes of 32 bits are of
+// products that are exact there.
+template <class Code>
+__attribute__((noinline)) void mirror_products(const Domain& domain, const Addends& aims, const Code* a, const Code* b,
+                                               const i32* scale, int pitch, int count, u64* c) {
     const Domain t = domain;
-    const u32 sign_a = u32(t.a.sign), sign_b = u32(t.b.sign), bits = ~u32(0) >> (32 - 8 * t.c.item);
+    const Code sign_a = Code(t.a.sign), sign_b = Code(t.b.sign), bits = Code(~u64(0) >> (64 - 8 * t.c.item));
+    typedef std::conditional_t<sizeof(Code) == 8, i64, i32> Number;
     MMAPROBE_SIDE_BY_SIDE for (int n = 0; n < count; ++n) {
         const int at = larger(aims.mirror[n], 0) * pitch + n;
         const Significand x = significand(t.a, a[at]), y = significand(t.b, b[at]);
-        const double product = double(i32(x.value)) * double(i32(y.value));
-        const u64 code = __builtin_bit_cast(u64, product);
+        const double u = double(Number(x.value)), v = double(Number(y.value)), product = u * v;
+        u64 code = __builtin_bit_cast(u64, product);
+        if constexpr (sizeof(Code) == 8) code -= __builtin_fma(u, v, -product) < 0;
         const u32 negative = u32((a[at] & sign_a) != 0) ^ u32((b[at] & sign_b) == 0);
         const i32 exponent = i32(code >> 52) - 1023 + x.exponent + y.exponent + scale[at];
-        const u32 fraction = u32((code & ((u64(1) << 52) - 1)) >> (52 - t.c.fraction));
-        const u32 moved = encode<u32>(t.c, negative, exponent, fraction) + (u32(aims.delta[n]) << t.c.padding);
-        const u32 found = (code ? moved : with_sign<u32>(t.c, negative, 0)) & bits;
+        const Code fraction = Code((code & ((u64(1) << 52) - 1)) >> (52 - t.c.fraction));
+        const Code moved = encode<Code>(t.c, negative, exponent, fraction) + (Code(i64(aims.delta[n])) << t.c.padding);
+        const Code found = (code ? moved : with_sign<Code>(t.c, negative, 0)) & bits;
         c[n] = aims.mirror[n] < 0 ? c[n] : found;
     }
 }
 
 // What vectors of a tile hold in their lanes and in C, member by member of `Circuit`.
+template <class Code>
 struct Circuits {
-    u32 a[VECTORS], b[VECTORS], a_other[VECTORS], b_other[VECTORS], a_third[VECTORS], b_third[VECTORS], c[VECTORS];
+    Code a[VECTORS], b[VECTORS], a_other[VECTORS], b_other[VECTORS], a_third[VECTORS], b_third[VECTORS], c[VECTORS];
     i32 lane[VECTORS], other[VECTORS], third[VECTORS], dropped[VECTORS], mirror[VECTORS];
 
-    MMAPROBE_HD void put(int n, const Circuit<u32>& circuit) {
+    MMAPROBE_HD void put(int n, const Circuit<Code>& circuit) {
         a[n] = circuit.a;
         b[n] = circuit.b;
         a_other[n] = circuit.a_other;
@@ -206,16 +211,17 @@ struct Circuits {
         dropped[n] = circuit.dropped;
         mirror[n] = circuit.mirrors ? 0 : -1;
     }
-    MMAPROBE_HD CircuitLanes<u32> get(int n, i32 live) const {
+    MMAPROBE_HD CircuitLanes<Code> get(int n, i32 live) const {
         return {a[n], b[n],    a_other[n], b_other[n], a_third[n], b_third[n],
                 live, lane[n], other[n],   third[n],   dropped[n]};
     }
 };
 
 // Vectors first .. last - 1 of a tile, all of one group; the first vector of the tile has the index `start`.
-template <Family FAMILY>
+template <Family FAMILY, class Code>
 __attribute__((noinline)) void aim_circuits(const Domain& domain, const Stream& stream, const VectorWords& words,
-                                            const CircuitGroup& group, u64 start, int first, int last, Circuits& to) {
+                                            const CircuitGroup& group, u64 start, int first, int last,
+                                            Circuits<Code>& to) {
     Domain t = domain;
     t.a.is_float = 1;  // as the compiler does not know
     const Stream drawn = stream;
@@ -223,15 +229,16 @@ __attribute__((noinline)) void aim_circuits(const Domain& domain, const Stream& 
     const u32(*const v)[VECTORS] = words.w;
     MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) {
         const u32 own[8] = {v[0][n], v[1][n], v[2][n], v[3][n], v[4][n], v[5][n], v[6][n], v[7][n]};
-        to.put(n, Circuit<u32>(t, FAMILY, drawn, start + u64(n), own, turns));
+        to.put(n, Circuit<Code>(t, FAMILY, drawn, start + u64(n), own, turns));
     }
 }
 
 // Codes of lane k.
-inline __attribute__((noinline)) void circuit_lanes(const Circuits& from, i32 live, int k, int count, u32* __restrict a,
-                                                    u32* __restrict b) {
+template <class Code>
+__attribute__((noinline)) void circuit_lanes(const Circuits<Code>& from, i32 live, int k, int count, Code* __restrict a,
+                                             Code* __restrict b) {
     for (int n = 0; n < count; ++n) {
-        const Codes<u32> pair = from.get(n, live).of(k);
+        const Codes<Code> pair = from.get(n, live).of(k);
         a[n] = pair.a;
         b[n] = pair.b;
     }
@@ -275,7 +282,8 @@ class Separate {
     const int live, pitch;
     VectorWords v;
     Addends addends;
-    Circuits pairs;
+    Circuits<u32> narrow_pairs;
+    Circuits<u64> wide_pairs;
     std::vector<u32> memory;
     std::vector<u64> codes, whole;  // of a, then of b; of a whole vector's b
     Words lane, wide, scale;
@@ -402,9 +410,8 @@ class Separate {
             return;
         }
         t.c.item > 4 ? encode_addends<u64>(t, v, addends, padded, c) : encode_addends<u32>(t, v, addends, padded, c);
-        if constexpr (sizeof(Code) == 4)
-            if (t.c.item <= 4 && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS)
-                return mirror_products(t, addends, a, b, aims.scale, pitch, padded, c);
+        if (sizeof(Code) == 8 || (t.c.item <= 4 && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS))
+            return mirror_products<Code>(t, addends, a, b, aims.scale, pitch, padded, c);
         for (int n = 0; n < count; ++n) {
             if (addends.mirror[n] < 0) continue;
             const int at = addends.mirror[n] * pitch + n;
@@ -514,44 +521,54 @@ class Separate {
 
     // Whether what C mirrors is exact in binary64, and codes have 32 bits at most.
     bool is_narrow() const {
-        return t.a.is_float && !is_wide() && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS &&
-               (!t.c.present || (t.c.is_float && t.c.item <= 4));
+        return !is_wide() && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS && (!t.c.present || t.c.item <= 4);
     }
 
-    // Circuits of narrow floats, group by group.
-    template <Family FAMILY>
-    void narrow_circuits(i64 done, int count, int padded) {
+    // Circuits of floats, group by group.
+    template <Family FAMILY, class Code>
+    void float_circuits(i64 done, int count, int padded, Circuits<Code>& pairs) {
         const u64 start = call.start + u64(done);
-        v.draw(keys, start, padded, 2);
         for (int first = 0, last; first < padded; first = last) {
             const u64 index = start + u64(first);
             last = smaller(padded, first + (1 << GROUP_BITS) - int(index & ((1u << GROUP_BITS) - 1)));
             const CircuitGroup group(t, FAMILY, index, stream.draw(index >> GROUP_BITS, SHARED, 0));
             aim_circuits<FAMILY>(t, stream, v, group, start, first, last, pairs);
         }
-        u32 *const a = reinterpret_cast<u32*>(codes.data()), *const b = a + pitch * live;
+        Code *const a = reinterpret_cast<Code*>(codes.data()), *const b = a + pitch * live;
         for (int k = 0; k < live; ++k) circuit_lanes(pairs, live, k, padded, a + k * pitch, b + k * pitch);
         if (t.c.present) {
-            const u32 bits = ~u32(0) >> (32 - 8 * t.c.item);
+            const Code bits = Code(~u64(0) >> (64 - 8 * t.c.item));
             for (int n = 0; n < padded; ++n) {
                 c[n] = pairs.c[n] & bits;
                 addends.mirror[n] = pairs.mirror[n];
                 addends.delta[n] = 0;
                 aims.scale[n] = 0;
             }
-            mirror_products(t, addends, pairs.a, pairs.b, aims.scale, pitch, padded, c);
-            store(t.c, call.out[2], done, c, count);
+            mirror_products<Code>(t, addends, pairs.a, pairs.b, aims.scale, pitch, padded, c);
         }
+        store_circuits(done, count, a, b);
+    }
+    template <Family FAMILY>
+    void float_circuits(i64 done, int count, int padded) {
+        is_narrow() ? float_circuits<FAMILY>(done, count, padded, narrow_pairs)
+                    : float_circuits<FAMILY>(done, count, padded, wide_pairs);
+    }
+
+    template <class Code>
+    void store_circuits(i64 done, int count, const Code* a, const Code* b) {
         unit_scales(done, count);
+        if (t.c.present) store(t.c, call.out[2], done, c, count);
         store_rows(t.a, call.out[0], done, a, live, pitch, count);
         emit_b(done, count, b);
     }
 
     void circuits(i64 done, int count, int padded) {
-        if (is_narrow() && call.family == MULTIPLIER) return narrow_circuits<MULTIPLIER>(done, count, padded);
-        if (is_narrow() && call.family == CARRIES) return narrow_circuits<CARRIES>(done, count, padded);
-        u64 *const a = codes.data(), *const b = a + pitch * live;
         v.draw(keys, call.start + u64(done), padded, 2);
+        if (t.a.is_float && (!t.c.present || t.c.is_float)) {
+            if (call.family == MULTIPLIER) return float_circuits<MULTIPLIER>(done, count, padded);
+            if (call.family == CARRIES) return float_circuits<CARRIES>(done, count, padded);
+        }
+        u64 *const a = codes.data(), *const b = a + pitch * live;
         CircuitGroup group(t, call.family, call.start, Block{});
         for (int vector = 0; vector < count; ++vector) {
             const u64 index = call.start + u64(done + vector);
@@ -566,10 +583,7 @@ class Separate {
             }
             c[vector] = circuit.addend(t);
         }
-        unit_scales(done, count);
-        if (t.c.present) store(t.c, call.out[2], done, c, count);
-        store_rows(t.a, call.out[0], done, a, live, pitch, count);
-        emit_b(done, count, b);
+        store_circuits(done, count, a, b);
     }
 
 public:

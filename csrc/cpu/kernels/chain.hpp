@@ -1,7 +1,7 @@
 // The kernel of chains of fused multiply-adds in binary32 or binary64: d = fma(a_K-1, b_K-1, .. fma(a_0, b_0, c)).
 //
 // The processor's own operation is the rule: one IEEE rounding, subnormals kept. Only NaNs get another code, or, where
-// every link hands one on, are found again link by link.
+// every link hands one on, the chain is gone through again with what each link hands on.
 #pragma once
 #include <type_traits>
 
@@ -21,29 +21,11 @@ MMAPROBE_HD V load(const void* base, i64 index) {
     return out;
 }
 
-inline float one_fused(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
-inline double one_fused(double x, double y, double z) { return __builtin_fma(x, y, z); }
-
-// The results at `to` that are NaNs, under the local rule: C is still where it was, and so are A and B.
-template <class V, class T>
-void hand_on(const Header& header, const LayoutCall& call, int k, i64 at, const T* column, i64 to, V& acc) {
-    using Code = std::conditional_t<sizeof(T) == 8, u64, u32>;
-    const T* a = static_cast<const T*>(call.a) + at;
-    const T* b = static_cast<const T*>(call.b) + at;
-    for (int j = 0; j < int(sizeof(V) / sizeof(T)); ++j) {
-        if (acc[j] == acc[j]) continue;
-        const T c = call.c ? static_cast<const T*>(call.c)[to + j] : T(0);
-        const Code code = nan_of_chain<T, Code>(
-            header, k, [&](int i) { return a[i * STRIP + j]; },
-            [&](int i) { return call.n ? column[i] : b[i * STRIP + j]; }, c,
-            [](T x, T y, T z) { return one_fused(x, y, z); });
-        acc[j] = __builtin_bit_cast(T, code);
-    }
-}
-
 // K lanes; 0: known at run time only.
 template <class V, class T, int K>
 void run(const LayoutCall& call, int lanes, T nan) {
+    using Word = std::conditional_t<sizeof(T) == 8, u64, u32>;
+    using Words = std::conditional_t<sizeof(T) == 8, U64s, U32s>;
     constexpr int width = sizeof(V) / sizeof(T);
     const int k = K ? K : lanes;
     const Header header{call.program};
@@ -55,15 +37,18 @@ void run(const LayoutCall& call, int lanes, T nan) {
             for (int part = 0; part < STRIP; part += width) {
                 const i64 to = (strip * columns + n) * STRIP + part, at = strip * k * STRIP + part;
                 const T* column = b + (strip / strips * columns + n) * k;
-                V acc = call.c ? load<V, T>(call.c, to) : V{};
-                for (int i = 0; i < k; ++i) {
-                    const V y = call.n ? broadcast(V{}, column[i]) : load<V, T>(call.b, at + i * STRIP);
-                    acc = fused_multiply(load<V, T>(call.a, at + i * STRIP), y, acc);
-                }
+                const auto x = [&](int i) { return load<V, T>(call.a, at + i * STRIP); };
+                const auto y = [&](int i) {
+                    return call.n ? broadcast(V{}, column[i]) : load<V, T>(call.b, at + i * STRIP);
+                };
+                const V c = call.c ? load<V, T>(call.c, to) : V{};
+                V acc = c;
+                for (int i = 0; i < k; ++i) acc = fused_multiply(x(i), y(i), acc);
                 if (!local)
                     acc = acc == acc ? acc : broadcast(V{}, nan);
                 else if (any(U32s(acc != acc)))
-                    hand_on(header, call, k, at, column, to, acc);
+                    acc = nan_of_chain<Word, Words>(header, k, x, y, c,
+                                                    [](V u, V v, V z) { return fused_multiply(u, v, z); });
                 memcpy(static_cast<T*>(call.d) + to, &acc, sizeof acc);
             }
 }

@@ -23,6 +23,7 @@ constexpr int HALF = LANES / 2;  // binary64 numbers of a register
 typedef float F32s __attribute__((vector_size(4 * LANES)));
 typedef double F64s __attribute__((vector_size(4 * LANES)));
 typedef i64 I64s __attribute__((vector_size(4 * LANES)));
+typedef u64 U64s __attribute__((vector_size(4 * LANES)));
 typedef float F32h __attribute__((vector_size(2 * LANES)));
 typedef i32 I32h __attribute__((vector_size(2 * LANES)));
 

@@ -15,7 +15,6 @@ namespace mmaprobe {
 namespace MMAPROBE_BUILD {
 namespace tree {
 
-typedef u64 U64s __attribute__((vector_size(4 * LANES)));
 typedef uint16_t Packed __attribute__((vector_size(LANES)));  // binary16 codes, as many as a register has numbers
 
 // How codes of an operand are read: bits that are masked or flipped, and what is left of a subnormal.
