@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases.generators import ALL, F16, FMA, INTEGERS, SPARSE, by_id, same
+from cases.generators import ALL, F16, FLOATS, FMA, INTEGERS, SPARSE, by_id, same
 from mmaprobe import _native
 from mmaprobe.catalog import lookup
 from mmaprobe.errors import UsageError
@@ -130,6 +130,17 @@ def test_engine_layout_holds_the_same_vectors(instruction):
                 elif name not in ("b", "scale_b"):
                     keep = (np.arange(16 * value.shape[1]) < m).reshape(1, -1, 1, 16)
                 assert np.array_equal(np.where(keep, got[name], 0), np.where(keep, value, 0)), (family, name, build)
+
+
+@pytest.mark.parametrize("family", ["cancel", "specials", "multiplier"])
+@pytest.mark.parametrize("instruction", [F16, FLOATS[12]], **by_id)
+def test_engine_layout_holds_the_vectors_of_several_pieces(instruction, family):
+    if family not in families_for(instruction):
+        family = "carries"
+    expected = laid_out(instruction, generate(instruction, family, 2, 5, 1_600), 1, 0)
+    got = made_layout(instruction, family, 2, 5, 1_600, 1, 0, "", expected)
+    for name, value in expected.items():
+        assert np.array_equal(got[name], value), name
 
 
 def test_native_carries_into_the_upper_index_word():

@@ -29,14 +29,12 @@ void generate_layout(const GeneratorCall& call, int m, int n, int64_t step, cons
             return each([&](i64 done, i64 count) { layout.run(call.start + u64(done * place.side), count); });
         }
     }
+    TurnedVectors turned(place, !streamed(call) && !t.space.chunk);
+    const auto vectors = std::make_unique<Separate>(call, turned.in_strips());
     each([&](i64 done, i64 count) {
         const i64 first = done * place.side, left = n ? count * place.side : call.count - first;
-        turn_vectors(place, count, left, [&](i64 from, i64 vectors, void* const* out) {
-            GeneratorCall rows = call;
-            rows.start += u64(first + from);
-            rows.count = vectors;
-            memcpy(rows.out, out, sizeof rows.out);
-            generate(rows);
+        turned.run(count, left, [&](i64 from, i64 some, void* const* out) {
+            vectors->run(call.start + u64(first + from), some, out);
         });
     });
 }

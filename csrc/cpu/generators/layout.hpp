@@ -246,39 +246,61 @@ public:
     }
 };
 
-// Every other family: separate vectors first, then turned.
-template <class MakeVectors>
-void turn_vectors(const Place& place, i64 count, i64 last, const MakeVectors& make) {
-    Place p = place;
-    const i64 step = larger(1, 512 / p.side);
-    const i64 room = (step * p.side + STRIP);
+// Every other family: separate vectors, where they can at once in their place, else turned afterwards.
+class TurnedVectors {
+    const Place place;
+    const i64 step;  // tiles or groups at a time
     std::vector<char> vectors[5];
-    void* out[6] = {};
-    for (int role = 0; role < 5; ++role)
-        if (p.items(role) && p.at[role]) {
-            vectors[role].resize(size_t(room * p.items(role) * p.layout(role).item));
-            out[role] = vectors[role].data();
+    u32 own = 0, strips = 0;  // operands, bit by bit: with vectors of their own; whose vectors come in strips
+
+    bool whole_strips() const { return !place.n || place.side == place.strips * STRIP; }
+    static void turn_unit(const Place& p, int role, const char* from, i64 size) {
+        if (role == 2 && p.n) return spread_addends(p, from);
+        if (p.by_rows(role)) {
+            memcpy(p.at[role], from, size_t(p.n * size));
+            return;
         }
-    for (i64 done = 0; done < count; done += step) {
-        const i64 here = count - done < step ? count - done : step;
-        const i64 wanted = here * p.side, left = last - done * p.side;
-        make(done * p.side, wanted < left ? wanted : left, out);
-        for (i64 unit = 0; unit < here; ++unit, p.next())
-            for (int role = 0; role < 5; ++role) {
-                if (!out[role]) continue;
-                const i64 size = p.items(role) * p.layout(role).item;
-                const char* from = vectors[role].data() + unit * p.side * size;
-                if (role == 2 && p.n)
-                    spread_addends(p, from);
-                else if (p.by_rows(role))
-                    memcpy(p.at[role], from, size_t(p.n * size));
-                else
-                    for (int strip = 0; strip < p.strips; ++strip)
-                        turn(p.layout(role), from + strip * STRIP * size, p.at[role] + strip * STRIP * size,
-                             p.items(role), STRIP);
-            }
+        for (int strip = 0; strip < p.strips; ++strip)
+            turn(p.layout(role), from + strip * STRIP * size, p.at[role] + strip * STRIP * size, p.items(role), STRIP);
     }
-}
+
+public:
+    // `can_strip`: whether the maker of vectors takes operands in strips.
+    TurnedVectors(const Place& p, bool can_strip) : place(p), step(larger(1, 512 / p.side)) {
+        for (int role = 0; role < 5; ++role) {
+            if (!p.items(role) || !p.at[role]) continue;
+            const bool by_columns = can_strip && !p.by_rows(role) && whole_strips() && !(role == 2 && p.n);
+            if (by_columns)
+                strips |= 1u << role;
+            else if (!p.by_rows(role) || p.n != p.side)
+                own |= 1u << role;
+            if (own >> role & 1)
+                vectors[role].resize(size_t((step * p.side + STRIP) * p.items(role) * p.layout(role).item));
+        }
+    }
+
+    // Operands that come in strips, bit by bit.
+    u32 in_strips() const { return strips; }
+
+    // Tiles or groups, always to the same place; `make`: (first, count, where to).
+    template <class MakeVectors>
+    void run(i64 count, i64 last, const MakeVectors& make) {
+        Place p = place;
+        for (i64 done = 0; done < count; done += step) {
+            const i64 here = count - done < step ? count - done : step;
+            const i64 wanted = here * p.side, left = last - done * p.side;
+            void* out[6] = {};
+            for (int role = 0; role < 5; ++role)
+                if (p.items(role) && p.at[role]) out[role] = own >> role & 1 ? vectors[role].data() : p.at[role];
+            make(done * p.side, wanted < left ? wanted : left, out);
+            for (i64 unit = 0; unit < here; ++unit, p.next())
+                for (int role = 0; role < 5; ++role) {
+                    const i64 size = p.items(role) * p.layout(role).item;
+                    if (own >> role & 1) turn_unit(p, role, vectors[role].data() + unit * p.side * size, size);
+                }
+        }
+    }
+};
 
 }  // namespace
 }  // namespace generators

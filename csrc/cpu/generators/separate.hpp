@@ -273,12 +273,33 @@ void store_rows(const Layout& f, void* out, i64 first, const Code* codes, int it
     }
 }
 
-// Makes the vectors of a call.
+// The same with 16 vectors side by side, item by item: whole strips, from a vector on that begins one.
+template <class To, class Code>
+void strips_of(void* out, i64 first, const Code* codes, int items, int pitch, int count) {
+    To* to = static_cast<To*>(out) + first * items;
+    for (int n = 0; n < count; n += LEAST_VECTORS)
+        for (int k = 0; k < items; ++k, to += LEAST_VECTORS) {
+            const Code* const from = codes + k * pitch + n;
+            for (int i = 0; i < LEAST_VECTORS; ++i) to[i] = To(from[i]);
+        }
+}
+template <class Code>
+void store_strips(const Layout& f, void* out, i64 first, const Code* codes, int items, int pitch, int count) {
+    switch (f.item) {
+        case 1: return strips_of<uint8_t>(out, first, codes, items, pitch, count);
+        case 2: return strips_of<uint16_t>(out, first, codes, items, pitch, count);
+        case 4: return strips_of<uint32_t>(out, first, codes, items, pitch, count);
+        default: return strips_of<uint64_t>(out, first, codes, items, pitch, count);
+    }
+}
+
+// Makes the vectors of a call; `strips` are the operands, bit by bit, that lie in strips of 16 of them.
 class Separate {
     const Domain t;
     const Stream stream;
     const Keys keys;
-    const GeneratorCall call;
+    GeneratorCall call;
+    const u32 strips;
     const int live, pitch;
     VectorWords v;
     Addends addends;
@@ -289,6 +310,13 @@ class Separate {
     Words lane, wide, scale;
     Aims aims;
     u64 c[VECTORS];
+
+    bool in_strips(int role) const { return strips >> role & 1; }
+    template <class Code>
+    void put(int role, const Layout& f, i64 first, const Code* from, int items, int count) const {
+        in_strips(role) ? store_strips(f, call.out[role], first, from, items, pitch, count)
+                        : store_rows(f, call.out[role], first, from, items, pitch, count);
+    }
 
     // Whether codes need 64 bits.
     bool is_wide() const { return t.a.fraction > 31 || t.b.fraction > 31; }
@@ -373,8 +401,8 @@ class Separate {
         std::vector<u32> found(size_t(2 * groups * pitch));
         u32 *code_a = found.data(), *code_b = code_a + groups * pitch;
         for (int g = 0; g < groups; ++g) scales_of(g, padded, code_a + g * pitch, code_b + g * pitch);
-        store_rows(t.scale, call.out[3], done, code_a, groups, pitch, count);
-        store_rows(t.scale, call.out[4], done, code_b, groups, pitch, count);
+        put(3, t.scale, done, code_a, groups, count);
+        put(4, t.scale, done, code_b, groups, count);
     }
 
     void floats(i64 done, int count, int padded) {
@@ -398,7 +426,7 @@ class Separate {
             lane.draw(keys, call.start + u64(done), padded, live, pitch, OVERLAY);
             for (int vector = 0; vector < count; ++vector) specials(done, vector, a + vector, b + vector);
         }
-        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        put(0, t.a, done, a, live, count);
         if (t.c.present) store(t.c, call.out[2], done, c, count);
         emit_b(done, count, b);
     }
@@ -450,9 +478,12 @@ class Separate {
     void special_scales(i64 vector, const u32* w) const {
         if (w[7] >> 16 & 7) return;
         const u32 code = u32(special_code(t.scale, w[7] >> 21, w[5], w[6]));
-        const i64 at = vector * t.space.groups + pick16(w[7], t.space.groups);
-        for (int side = 0; side < 2; ++side)
+        const i64 groups = t.space.groups, group = pick16(w[7], t.space.groups), lane = vector % LEAST_VECTORS;
+        for (int side = 0; side < 2; ++side) {
+            const i64 at = in_strips(3 + side) ? (vector - lane) * groups + group * LEAST_VECTORS + lane
+                                               : vector * groups + group;
             if (w[7] >> (19 + side) & 1) store(t.scale, call.out[3 + side], at, &code, 1);
+        }
     }
 
     // Draws one metadata item, and stores it where wanted.
@@ -467,7 +498,7 @@ class Separate {
     template <class Code>
     void emit_b(i64 done, int count, const Code* b) {
         const Space& s = t.space;
-        if (!s.chunk) return store_rows(t.b, call.out[1], done, b, s.k, pitch, count);
+        if (!s.chunk) return put(1, t.b, done, b, s.k, count);
         const int kept = s.chunk / 2;
         for (int vector = 0; vector < count; ++vector) {
             for (int k = 0; k < s.k; ++k) {
@@ -499,7 +530,7 @@ class Separate {
                 b[n] = (w3 >> 8 & 3) < share ? edge_code(t.b, same ? v.w[5][vector] : w3)
                                              : raw_code(t.b, lane.w[2][n], 0);
             }
-        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        put(0, t.a, done, a, live, count);
         emit_b(done, count, b);
         if (!t.c.present) return;
         for (int n = 0; n < count; ++n) {
@@ -514,9 +545,11 @@ class Separate {
     // Scales of 1.
     void unit_scales(i64 done, int count) {
         const u64 unit = unit_scale(t);
-        for (int side = 0; side < 2; ++side)
-            for (i64 at = done * t.space.groups; at < (done + count) * t.space.groups; ++at)
+        for (int side = 0; side < 2; ++side) {
+            const int all = in_strips(3 + side) ? (count + LEAST_VECTORS - 1) / LEAST_VECTORS * LEAST_VECTORS : count;
+            for (i64 at = done * t.space.groups; at < (done + all) * t.space.groups; ++at)
                 store(t.scale, call.out[3 + side], at, &unit, 1);
+        }
     }
 
     // Whether what C mirrors is exact in binary64, and codes have 32 bits at most.
@@ -558,7 +591,7 @@ class Separate {
     void store_circuits(i64 done, int count, const Code* a, const Code* b) {
         unit_scales(done, count);
         if (t.c.present) store(t.c, call.out[2], done, c, count);
-        store_rows(t.a, call.out[0], done, a, live, pitch, count);
+        put(0, t.a, done, a, live, count);
         emit_b(done, count, b);
     }
 
@@ -587,10 +620,18 @@ class Separate {
     }
 
 public:
-    explicit Separate(const GeneratorCall& given)
-        : t(read_domain(given.domain)), stream{given.seed, given.stream}, keys(stream), call(given), live(t.space.live),
-          pitch(vectors_of_tile(live)) {
+    explicit Separate(const GeneratorCall& given, u32 in_strips_of = 0)
+        : t(read_domain(given.domain)), stream{given.seed, given.stream}, keys(stream), call(given),
+          strips(in_strips_of), live(t.space.live), pitch(vectors_of_tile(live)) {
         lay_out();
+    }
+
+    // Others of the same call.
+    void run(u64 start, i64 count, void* const* out) {
+        call.start = start;
+        call.count = count;
+        memcpy(call.out, out, sizeof call.out);
+        run();
     }
 
     void run() {
