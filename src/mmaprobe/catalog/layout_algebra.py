@@ -15,7 +15,7 @@ Layouts" and "CuTe Layout Algebra".  ``tests/catalog/cute_layouts`` holds it aga
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import gcd, prod
@@ -112,7 +112,7 @@ class Swizzle:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
     def keeps(self, count: int) -> bool:
-        """Whether S permutes [0, count): no offset has a bit that is read, or whole blocks are written within."""
+        """Whether S permutes [0, count) at sight: none of these has a bit that is read, or they are whole blocks."""
         written = 1 << self.base + self.bits + max(0, -self.shift)
         return self.bits == 0 or count <= 1 << self.base + max(0, self.shift) or count % written == 0
 
@@ -286,22 +286,31 @@ def compose(outer: Layout, inner: Tiler) -> Layout:
     """The ``composition`` of layouts.
 
     B must map into A's domain, and each leaf s:d of B must cut A's leaves n:a, coalesced, in whole parts: d a multiple
-    of n, which is stepped over; or s steps within n; or d a divisor of n and s a multiple of n / d.
+    of n, which is stepped over; or s steps within n; or d a divisor of n and s a multiple of n / d.  The largest
+    indices that B's leaves reach in one n:a must add up to less than n, for a carry would be no sum of A's offsets.
     """
     if isinstance(inner, tuple):
         return _by_mode("composition", compose, outer, inner, rest=False)
     inner = _as_layout(inner)
+    where = f"composition of {outer} with {inner}: "
     if inner.cosize > outer.size:
-        raise UsageError(f"composition of {outer} with {inner}: its offset {inner.cosize - 1} is outside of the first")
+        raise UsageError(f"{where}its offset {inner.cosize - 1} is outside of the first")
     leaves = list(coalesce(outer).leaves)
+    reached = [0] * len(leaves)
 
     def leaf(size: int, step: int) -> Layout:
-        made = _composed_leaf(leaves, size, step)
-        if made is None:
-            raise UsageError(f"composition of {outer} with {inner}: {size}:{step} does not divide the first's modes")
-        return made
+        parts = _cut(leaves, size, step)
+        if parts is None:
+            raise UsageError(f"{where}{size}:{step} does not divide the first's modes")
+        for part, index_step, place in parts:
+            reached[place] += (part - 1) * index_step
+        return _of_leaves([(part, index_step * leaves[place][1]) for part, index_step, place in parts])
 
-    return _each_leaf(inner, leaf)
+    made = _each_leaf(inner, leaf)
+    for (size, stride), index in zip(leaves[:-1], reached, strict=False):
+        if index >= size:
+            raise UsageError(f"{where}its modes add up to index {index} of the first's {size}:{stride}")
+    return made
 
 
 def _each_leaf(layout: Layout, change: Callable[[int, int], Layout]) -> Layout:
@@ -310,23 +319,26 @@ def _each_leaf(layout: Layout, change: Callable[[int, int], Layout]) -> Layout:
     return joined(*(_each_leaf(mode, change) for mode in layout.modes))
 
 
-def _composed_leaf(leaves: list[Mode], size: int, step: int) -> Layout | None:
-    """c -> A(c * step) for c < size, A by its leaves; None where they do not divide."""
+def _cut(leaves: list[Mode], size: int, step: int) -> list[tuple[int, int, int]] | None:
+    """c * step for c < size, cut along A's leaves: parts, each its size, its step in a leaf, and which leaf.
+
+    None where they do not divide.
+    """
     if step == 0:
-        return Layout(size, 0)
-    made: list[Mode] = []
-    for length, stride in leaves[:-1]:
+        return [(size, 0, 0)]
+    made: list[tuple[int, int, int]] = []
+    for place, (length, _) in enumerate(leaves[:-1]):
         if size > 1 and step % length:
             part = -(-length // step)
             if step > length or (size > part and (length % step or size % part)):
                 return None
             part = min(part, size)
-            made.append((part, step * stride))
+            made.append((part, step, place))
             size //= part
         step = -(-step // length)
     if size > 1 or not made:
-        made.append((size, step * leaves[-1][1]))
-    return _of_leaves(made)
+        made.append((size, step, len(leaves) - 1))
+    return made
 
 
 def complement(layout: Layout, target: int | None = None) -> Layout:
@@ -375,6 +387,20 @@ def left_inverse(layout: Layout) -> Layout:
         strides.append(place)
         period = step
     return coalesce(_of_leaves(list(zip([*sizes, max(steps)[1]], strides, strict=True))))
+
+
+def fit(offsets: Sequence[int]) -> Layout | None:
+    """The layout, coalesced, that has these offsets in order of its numbers; None where none has."""
+    leaves: list[Mode] = []
+    rest = list(offsets)
+    while len(rest) > 1 and rest[0] == 0:
+        run = next((number for number, offset in enumerate(rest) if offset != number * rest[1]), len(rest))
+        leaves.append((run, rest[1]))
+        rest = rest[::run]
+    if any(step < 0 for _, step in leaves):
+        return None
+    made = _of_leaves(leaves)
+    return made if [*map(made, range(made.size))] == list(offsets) else None
 
 
 # Divide and product
