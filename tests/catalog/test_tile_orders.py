@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmaprobe.catalog.layout_algebra import Layout, joined, logical_divide
@@ -11,6 +11,7 @@ from mmaprobe.catalog.tile_orders import Band, TileOrder, column_major, grouped,
 from mmaprobe.errors import UsageError
 
 SIDE = st.integers(1, 9)
+laws = settings(max_examples=80, deadline=None, derandomize=True)
 
 
 def tiles(order: TileOrder) -> list[tuple[int, int]]:
@@ -33,6 +34,7 @@ def as_printed(step: int, rows: int, columns: int, group: int) -> tuple[int, int
     return inside % group + number * group, inside // group
 
 
+@laws
 @given(SIDE, SIDE, SIDE)
 def test_each_tile_is_visited_once_in_tritons_order(rows: int, columns: int, group: int) -> None:
     order = grouped(rows, columns, group)
@@ -46,6 +48,7 @@ def test_each_tile_is_visited_once_in_tritons_order(rows: int, columns: int, gro
         assert sorted(tiles(each)) == [(m, n) for m in range(each.rows) for n in range(each.columns)]
 
 
+@laws
 @given(SIDE, SIDE)
 def test_rows_and_columns(rows: int, columns: int) -> None:
     assert tiles(row_major(rows, columns)) == [(m, n) for m in range(rows) for n in range(columns)]

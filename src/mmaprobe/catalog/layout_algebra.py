@@ -8,7 +8,7 @@ the coordinate whose first index runs fastest (colexicographic order), and
 Every operation says its rule in its docstring and holds it for the whole domain; where no layout of the rule's
 form does, UsageError names the layouts.  Where CuTe rounds up or leaves the domain instead, this refuses.
 
-Sources: C. Cecka, "CuTe Layout Representation and Algebra" (2024, rev. 2026); NVIDIA, CuTe documentation, "CuTe
+Sources: C. Cecka, "CuTe Layout Representation and Algebra" (2024); NVIDIA, CuTe documentation, "CuTe
 Layouts" and "CuTe Layout Algebra".  ``tests/catalog/cute_layouts`` holds it against numbers that CuTe prints.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, cast
 from mmaprobe.errors import UsageError, brief
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
-Mode: TypeAlias = tuple[int, int]
+Leaf: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Layout:
         return f"{_text(self.shape)}:{_text(self.stride)}"
 
     @property
-    def leaves(self) -> tuple[Mode, ...]:
+    def leaves(self) -> tuple[Leaf, ...]:
         """(size, stride) of each leaf, in order."""
         return tuple(zip(_flat(self.shape), _flat(self.stride), strict=True))
 
@@ -185,21 +185,17 @@ def joined(*modes: Layout) -> Layout:
 
 def compact(shape: IntTuple) -> Layout:
     """The layout with L(c) = c: column-major, without gaps."""
-    stride, step = [], 1
-    if isinstance(shape, int):
-        return Layout(shape, 1)
-    for mode in shape:
-        made = compact(mode)
-        stride.append(_scaled(made.stride, step))
-        step *= made.size
-    return Layout(shape, tuple(stride))
+    step = 1
+
+    def leaf(size: int, _: int) -> Layout:
+        nonlocal step
+        stride, step = step, step * size
+        return Layout(size, stride)
+
+    return _each_leaf(Layout(shape, shape), leaf)
 
 
-def _scaled(tree: IntTuple, factor: int) -> IntTuple:
-    return tree * factor if isinstance(tree, int) else tuple(_scaled(branch, factor) for branch in tree)
-
-
-def _of_leaves(leaves: list[Mode]) -> Layout:
+def _of_leaves(leaves: list[Leaf]) -> Layout:
     """A flat layout; of one leaf an integer shape, of none 1:0."""
     if len(leaves) < 2:
         return Layout(*(leaves or [(1, 0)])[0])
@@ -259,7 +255,7 @@ def coalesce(layout: Layout, profile: IntTuple = 1) -> Layout:
         if len(profile) > len(modes):
             raise UsageError(f"{layout} has {len(modes)} modes, fewer than {_text(profile)}")
         return joined(*map(coalesce, modes, profile), *modes[len(profile) :])
-    kept: list[Mode] = []
+    kept: list[Leaf] = []
     for size, step in layout.leaves:
         if kept and kept[-1][0] * kept[-1][1] == step and size > 1:
             kept[-1] = kept[-1][0] * size, kept[-1][1]
@@ -319,7 +315,7 @@ def _each_leaf(layout: Layout, change: Callable[[int, int], Layout]) -> Layout:
     return joined(*(_each_leaf(mode, change) for mode in layout.modes))
 
 
-def _cut(leaves: list[Mode], size: int, step: int) -> list[tuple[int, int, int]] | None:
+def _cut(leaves: list[Leaf], size: int, step: int) -> list[tuple[int, int, int]] | None:
     """c * step for c < size, cut along A's leaves: parts, each its size, its step in a leaf, and which leaf.
 
     None where they do not divide.
@@ -359,12 +355,8 @@ def complement(layout: Layout, target: int | None = None) -> Layout:
 
 def right_inverse(layout: Layout) -> Layout:
     """R with L(R(i)) = i for each i < R's size: along the strides that follow each other from 1 without a gap."""
-    made, reached, before = [], 1, 1
-    steps = []
-    for size, step in coalesce(layout).leaves:
-        steps.append((step, size, before))
-        before *= size
-    for step, size, place in sorted(steps, key=lambda each: each[0]):
+    made, reached = [], 1
+    for step, size, place in _by_stride(layout):
         if step == reached:
             made.append((size, place))
             reached = size * step
@@ -375,23 +367,29 @@ def left_inverse(layout: Layout) -> Layout:
     """R with R(L(c)) = c for each c; strides must divide one another.  UsageError where L is not injective."""
     if pair := collision(layout):
         raise UsageError(f"{layout} has no left inverse: {_text(pair[0])} and {_text(pair[1])} have one offset")
-    steps, before = [], 1
-    for size, step in coalesce(layout).leaves:
-        steps.append((step, size, before))
-        before *= size
-    sizes, strides, period = [], [0], 1
-    for step, _, place in sorted(each for each in steps if each[1] > 1):
+    sizes, strides, period, last = [], [0], 1, 1
+    for step, size, place in _by_stride(layout):
         if step % period:
             raise UsageError(f"{layout} has no left inverse among layouts: stride {step} is no multiple of {period}")
         sizes.append(step // period)
         strides.append(place)
-        period = step
-    return coalesce(_of_leaves(list(zip([*sizes, max(steps)[1]], strides, strict=True))))
+        period, last = step, size
+    return coalesce(_of_leaves(list(zip([*sizes, last], strides, strict=True))))
+
+
+def _by_stride(layout: Layout) -> list[tuple[int, int, int]]:
+    """Leaves of more than one index, coalesced, by stride: (stride, size, product of the sizes before it)."""
+    found, before = [], 1
+    for size, step in coalesce(layout).leaves:
+        if size > 1:
+            found.append((step, size, before))
+        before *= size
+    return sorted(found, key=lambda each: each[0])
 
 
 def fit(offsets: Sequence[int]) -> Layout | None:
     """The layout, coalesced, that has these offsets in order of its numbers; None where none has."""
-    leaves: list[Mode] = []
+    leaves: list[Leaf] = []
     rest = list(offsets)
     while len(rest) > 1 and rest[0] == 0:
         run = next((number for number, offset in enumerate(rest) if offset != number * rest[1]), len(rest))

@@ -48,8 +48,9 @@ class SharedMatrix:
     @cached_property
     def address(self) -> Formula:
         """The byte address in ``mn``, ``k`` and ``x``."""
-        byte = " + ".join(_sum(mode, name) for mode, name in zip(self.layout.layout.modes, self.at, strict=True))
-        return _swizzled(self.layout.swizzle).bind({"b": Formula(byte).bind({})})
+        sums = (_sum(mode, name) for mode, name in zip(self.layout.layout.modes, self.at, strict=True))
+        byte = Formula(" + ".join([str(self.layout.offset), *sums])).bind({})
+        return _swizzled(self.layout.swizzle).bind({"b": byte})
 
     @property
     def c(self) -> str:
@@ -111,9 +112,8 @@ def _sum(mode: Layout, name: str) -> str:
 
 def _swizzled(swizzle: Swizzle) -> Formula:
     """What a swizzle makes of ``b``, as a formula."""
-    return Formula(f"b ^ ((b >> {swizzle.base + swizzle.shift} & {(1 << swizzle.bits) - 1}) << {swizzle.base})").bind(
-        {}
-    )
+    read, written = swizzle.base + max(0, swizzle.shift), swizzle.base + max(0, -swizzle.shift)
+    return Formula(f"b ^ ((b >> {read} & {(1 << swizzle.bits) - 1}) << {written})").bind({})
 
 
 def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> SharedMatrix:
