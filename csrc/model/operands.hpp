@@ -10,7 +10,7 @@ namespace generators {
 enum Pattern : u32 { POW2, FULL, ONES, LOWBIT, TOP2, UPPER, GRAZE_A, GRAZE_B, GIVEN };  // of a fraction
 enum NanRule : i32 { NO_NAN_CODE, IEEE, ALL_ONES, NEGATIVE_ZERO };
 
-// One operand format as integers (generators/domain.py, Layout).
+// One operand format as integers (generators/domain.py, CodeLayout).
 struct Layout {
     i32 present, is_float, bits, item, fraction;
     u64 implicit;

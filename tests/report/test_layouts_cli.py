@@ -57,6 +57,10 @@ def test_metadata_shows_the_lanes_that_supply_it(capsys: pytest.CaptureFixture[s
         (["wgmma.mma_async.m64n64k16.f32.f16.f16", "-o", "b"], "lies in shared memory"),
         ([MMA, "--arch", "sm_75"], "sm_75 has no mma.sync"),
         ([MMA, "-o", "metadata"], "it has a, b, c, d"),
+        (["Sw<3,4,3>"], "Sw<3,4,3> has no shape"),
+        (["(64,65):(1,64)"], "4160 coordinates; at most 4096 are drawn"),
+        (["8:1", "--arch", "sm_80"], "a layout has no operands"),
+        (["(8,2"], "'(8,2' is no layout"),
     ],
 )
 def test_what_it_cannot_print(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +68,30 @@ def test_what_it_cannot_print(words: list[str], said: str, capsys: pytest.Captur
     line = capsys.readouterr().err
     assert said in line
     assert line.count("\n") == 1
+
+
+def test_a_layout_is_drawn_and_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layout", "Sw<1,0,1> o 0 o ((2,2),3):((1,6),2)"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Sw<1,0,1> o 0 o ((2,2),3):((1,6),2): 12 coordinates, a bijection"
+    assert [line.split() for line in lines[2:]] == [
+        ["0", "0", "3", "4"], ["1", "1", "2", "5"], ["2", "7", "8", "11"], ["3", "6", "9", "10"],
+    ]  # fmt: skip
+    for text, said in [
+        ("(4,3):(1,2)", "(2,0) and (0,1) have one offset"),
+        ("4:3", "4 coordinates, injective, with gaps"),
+    ]:
+        assert main(["layout", text]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["layout", "4:3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"row": "0", "0": 0, "1": 3, "2": 6, "3": 9}]
+
+
+def test_a_fragment_is_written_in_the_algebra(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layout", MMA, "--operand", "b"]) == 0
+    assert "  layout ((4,8),(2,2)):((16,1),(8,64))" in capsys.readouterr().out.splitlines()
+    assert main(["layout", "mma.sp.m16n8k32.f32.f16.f16.f32", "-o", "metadata"]) == 0
+    assert "  layout" not in capsys.readouterr().out
 
 
 def test_open_operands_are_listed_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.formula import Formula
+from mmaprobe.catalog.layout_algebra import Layout, fit, joined
 from mmaprobe.errors import UsageError, near
 
 LayoutStatus = Literal["checked", "single source", "open"]
@@ -114,6 +115,20 @@ class Fragment:
         chosen = self.choose(choices)
         shape = (self.lanes, self.slots)
         return {axis: np.broadcast_to(f(**self._places, **chosen), shape) for axis, f in self.at}
+
+    def as_layout(self, **choices: int) -> Layout | None:
+        """(lane, slot) to the element's number in its array, k the slowest axis, else the first the fastest.
+
+        As CuTe writes a thread-value layout, each mode coalesced; None where places are empty or no layout does it.
+        """
+        number, step = np.zeros((self.lanes, self.slots), np.int64), 1
+        index = self.coordinates(**choices)
+        for axis, size in sorted(self.axes, key=lambda each: each[0] == "k"):
+            number, step = number + step * index[axis], step * size
+        lane, slot = fit(number[:, 0].tolist()), fit(number[0].tolist())
+        if lane is None or slot is None or not self.held(**choices).all():
+            return None
+        return joined(lane, slot) if (number == number[:, :1] + number[:1]).all() else None
 
     def _indices(self, chosen: dict[str, int]) -> tuple[Array, tuple[Array, ...]]:
         held = self.held(**chosen)

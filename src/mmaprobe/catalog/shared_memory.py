@@ -1,14 +1,18 @@
-"""Matrices of wgmma and tcgen05 in shared memory: the address of each element, a swizzle and strides."""
+"""Matrices of wgmma and tcgen05 in shared memory: the address of each element, a layout with its swizzle."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from mmaprobe.catalog.formula import Formula
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_algebra import Composed, Layout, Swizzle, parse
 from mmaprobe.catalog.layouts import facts, refuse_absent, sheets, width
 from mmaprobe.errors import UsageError
 
@@ -17,10 +21,10 @@ from mmaprobe.errors import UsageError
 class SharedMatrix:
     """One operand in shared memory: ``mn`` rows of A (columns of B) by ``k``, on a start address of 0.
 
-    ``address`` is the byte address as a formula in ``mn``, ``k`` and ``x``,
-    the byte along the contiguous axis; ``x`` is ``x_bits // 8``.  Elements of
-    4 and 6 bits are two a byte (``packed``) or stand bit by bit at the front
-    of every 16 bytes for 16 elements, the rest of them padding.
+    ``layout`` takes two of ``mn``, ``k`` and ``x``, those that ``at`` names, to
+    the byte address, ``x`` the byte along the contiguous axis; ``address`` is
+    that as a formula.  ``x`` is ``x_bits // 8``.  Elements of 4 and 6 bits are two a byte
+    or, padded, stand bit by bit at the front of every 16 bytes for 16 elements.
     """
 
     name: str
@@ -30,14 +34,23 @@ class SharedMatrix:
     swizzle: int
     lbo: int
     sbo: int
-    address: Formula
+    at: tuple[str, ...]
+    layout: Composed
     x_bits: Formula
     source: str = ""
 
     def bit(self, mn: Any, k: Any) -> Any:
         """The first bit of element (mn, k), counted from the matrix's start; integers or arrays."""
         x = self.x_bits(mn=mn, k=k)
-        return self.address(mn=mn, k=k, x=x // 8) * 8 + x % 8
+        places = {"mn": mn, "k": k, "x": x // 8}
+        return self.layout(*(places[name] for name in self.at)) * 8 + x % 8
+
+    @cached_property
+    def address(self) -> Formula:
+        """The byte address in ``mn``, ``k`` and ``x``."""
+        sums = (_sum(mode, name) for mode, name in zip(self.layout.layout.modes, self.at, strict=True))
+        byte = Formula(" + ".join([str(self.layout.offset), *sums])).bind({})
+        return _swizzled(self.layout.swizzle).bind({"b": byte})
 
     @property
     def c(self) -> str:
@@ -60,22 +73,47 @@ def shared_matrix(
     ``major`` is ``k_major``, ``mn_major``, or ``mn_major_32b`` (128-byte
     swizzle in units of 32 bytes).  Raises UsageError for a swizzle it lacks.
     """
-    tables = [table for sheet in sheets() for table in sheet.data.get("address", ()) if table["name"] == major]
-    table = next((one for one in tables if swizzle in one["widths"]), None)
-    if table is None:
-        widths = sorted(w for one in tables for w in one["widths"])
-        raise UsageError(f"{major}: a swizzle of {swizzle} bytes; it has {', '.join(map(str, widths)) or 'none'}")
+    table = _address(major, swizzle)
     along = "k" if major == "k_major" else "mn"
     spread = f"{along} // 16 * 128 + {along} % 16 * {element_bits}" if padded else f"{along} * {element_bits}"
     x_bits = Formula(spread).bind({})
     extent = x_bits(k=k, mn=mn) // 8
-    numbers = {"W": swizzle, "MN": mn, "K": k, "X": extent}
-    strides = {name: int(Formula(text).bind(numbers)()) for name, text in table["packed"].items()}
-    strides |= {name: given for name, given in (("LBO", lbo), ("SBO", sbo)) if given is not None}
-    byte = Formula(table["byte"]).bind({**numbers, **strides})
-    address = Formula(table["swizzle"]).bind(numbers).bind({"b": byte})
-    return SharedMatrix(major, mn, k, element_bits, swizzle, strides["LBO"], strides["SBO"], address, x_bits,
-                        table["source"])  # fmt: skip
+    numbers = {"W": swizzle, "B": (swizzle // 16).bit_length() - 1, "MN": mn, "K": k, "X": extent}
+    numbers |= {name: int(Formula(text).bind(numbers)()) for name, text in table["packed"].items()}
+    numbers |= {name: given for name, given in (("LBO", lbo), ("SBO", sbo)) if given is not None}
+    return SharedMatrix(major, mn, k, element_bits, swizzle, numbers["LBO"], numbers["SBO"], tuple(table["at"]),
+                        _bound(table["layout"], numbers), x_bits, table["source"])  # fmt: skip
+
+
+def _address(major: str, swizzle: int) -> dict[str, Any]:
+    """The record of matrices of one major in one swizzle; UsageError where there is none."""
+    tables = [table for sheet in sheets() for table in sheet.data.get("address", ()) if table["name"] == major]
+    found: dict[str, Any] | None = next((one for one in tables if swizzle in one["widths"]), None)
+    if found is None:
+        widths = sorted(w for one in tables for w in one["widths"])
+        raise UsageError(f"{major}: a swizzle of {swizzle} bytes; it has {', '.join(map(str, widths)) or 'none'}")
+    return found
+
+
+def _bound(text: str, numbers: dict[str, int]) -> Composed:
+    """A layout with a swizzle, its names replaced by numbers."""
+    found = parse(re.sub(r"[A-Za-z]\w*", lambda name: str(numbers.get(name[0], name[0])), text))
+    assert isinstance(found, Composed)
+    return found
+
+
+def _sum(mode: Layout, name: str) -> str:
+    """A mode's offset as a formula: index // (sizes before) % size * stride, a term a leaf; the last one is open."""
+    sizes = [size for size, _ in mode.leaves]
+    terms = [f"{name} // {prod(sizes[:place])} % {size} * {step}" for place, (size, step) in enumerate(mode.leaves)]
+    terms[-1] = f"{name} // {prod(sizes[:-1])} * {mode.leaves[-1][1]}"
+    return " + ".join(terms)
+
+
+def _swizzled(swizzle: Swizzle) -> Formula:
+    """What a swizzle makes of ``b``, as a formula."""
+    read, written = swizzle.base + max(0, swizzle.shift), swizzle.base + max(0, -swizzle.shift)
+    return Formula(f"b ^ ((b >> {read} & {(1 << swizzle.bits) - 1}) << {written})").bind({})
 
 
 def matrix(instruction: Instruction, operand: str, swizzle: int = 128) -> SharedMatrix:

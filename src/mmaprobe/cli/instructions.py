@@ -49,16 +49,23 @@ def instructions(
 
 @app.command()
 def layout(
-    instruction: Annotated[str, typer.Argument(help="Instruction id.")],
+    instruction: Annotated[str, typer.Argument(help="Instruction id, or a layout: '((2,4),8):((1,16),2)'.")],
     architecture: Annotated[str | None, typer.Option("--arch", "-a", help="Default: the first that has it.")] = None,
     operand: Annotated[str | None, typer.Option("--operand", "-o", help="a, b, c, d, metadata, scale_a, ...")] = None,
     registers: Annotated[str | None, typer.Option(help="FIRST:LAST; default: the first 8.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Where an instruction's operands lie: every operand, or one as a table of lanes and registers."""
+    """Where an instruction's operands lie: every operand, or one as a table of lanes and registers; a layout drawn."""
     from mmaprobe.catalog.layouts import layout as fragment_of
     from mmaprobe.report.tables import layouts
 
+    if layouts.in_notation(instruction):
+        if architecture or operand or registers:
+            raise UsageError("a layout has no operands: --arch, --operand and --registers are for an instruction")
+        said, rows = layouts.drawn(instruction)
+        if not as_json:
+            out().print(said, markup=False, soft_wrap=True)
+        return show(rows, as_json, tuple(rows[0]))
     if operand is None and registers is not None:
         raise UsageError("--registers are those of one operand: --operand NAME")
     wanted, home = layouts.find(instruction, architecture)

@@ -20,7 +20,7 @@ NAN_RULES = ("none", "ieee", "all_ones", "negative_zero")
 
 
 @dataclass(frozen=True)
-class Layout:
+class CodeLayout:
     """One operand format as integers.
 
     The code of a finite value with exponent e and fraction x is
@@ -43,16 +43,16 @@ class Layout:
     nan_rule: int = 0  # index into NAN_RULES
 
 
-def layout(name: str | None) -> Layout:
+def layout(name: str | None) -> CodeLayout:
     """The integers of a format; all zero for an absent operand."""
     if name is None:
-        return Layout()
+        return CodeLayout()
     f = formats.get(name)
     bits = f.bits + f.padding + f.ignored_high
     if not f.is_float:
-        return Layout(1, 0, bits, f.container_bits // 8, sign=f.sign_mask)
+        return CodeLayout(1, 0, bits, f.container_bits // 8, sign=f.sign_mask)
     low = f.min_exponent - (f.fraction_bits if f.subnormal else 0)
-    return Layout(
+    return CodeLayout(
         1, 1, bits, f.container_bits // 8, f.fraction_bits, f.subnormal << f.fraction_bits, f.min_exponent, low,
         f.max_exponent, f.padding, f.largest >> f.padding, f.sign_mask, (f.infinity_code or 0) >> f.padding,
         NAN_RULES.index(f.nan),
@@ -97,11 +97,11 @@ class Space:
 class Domain:
     """An instruction as generators see it: formats, and what exponents and lanes there are."""
 
-    a: Layout
-    b: Layout
-    c: Layout
-    d: Layout
-    scale: Layout
+    a: CodeLayout
+    b: CodeLayout
+    c: CodeLayout
+    d: CodeLayout
+    scale: CodeLayout
     space: Space
 
     def packed(self) -> NDArray[np.int64]:

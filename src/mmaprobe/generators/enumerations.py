@@ -28,7 +28,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import kept_lanes, legal_items
 from mmaprobe.errors import UsageError
-from mmaprobe.generators.domain import Domain, Layout, domain
+from mmaprobe.generators.domain import CodeLayout, Domain, domain
 from mmaprobe.generators.families_circuit import NARROW
 from mmaprobe.generators.operands import Codes, Ints, encode, mirrored
 from mmaprobe.operands.batch import Batch
@@ -152,11 +152,11 @@ def _selections(made: Instruction, stored: Ints, turn: Ints, chunk: Ints) -> Bat
     return Batch(**quiet)
 
 
-def _one(f: Layout) -> Codes:
+def _one(f: CodeLayout) -> Codes:
     return encode(f, False, 0, 0) if f.is_float else np.asarray(1, np.uint64)
 
 
-def _full(f: Layout) -> Codes:
+def _full(f: CodeLayout) -> Codes:
     """The largest number below 2."""
     return encode(f, False, 0, (1 << f.fraction) - 1) if f.is_float else np.asarray(1, np.uint64)
 

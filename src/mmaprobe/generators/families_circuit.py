@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import Domain, Layout
+from mmaprobe.generators.domain import CodeLayout, Domain
 from mmaprobe.generators.families_float import anchor
 from mmaprobe.generators.operands import Codes, Ints, encode, mirrored, pick16, split
 
@@ -185,7 +185,7 @@ def _integer_carries(t: Domain, seed: int, stream: int, index: Any) -> Circuit:
     )  # fmt: skip
 
 
-def _power(f: Layout, place: Any, negative: Any) -> Codes:
+def _power(f: CodeLayout, place: Any, negative: Any) -> Codes:
     """The code of an integer 2**place, or of its opposite."""
     power = np.uint64(1) << place.astype(np.uint64)
     found: Codes = np.where(negative, np.uint64(1 << f.bits) - power, power)
@@ -216,7 +216,7 @@ def _words(seed: int, stream: int, index: Any) -> tuple[list[Ints], list[Ints]]:
     return [word.astype(np.int64) for block in blocks for word in block], [word.astype(np.int64) for word in group]
 
 
-def is_special(f: Layout, code: Codes) -> Any:
+def is_special(f: CodeLayout, code: Codes) -> Any:
     """Whether codes of up to 8 bits are infinities or NaNs."""
     if not f.is_float:
         return np.zeros(code.shape, bool)
@@ -225,7 +225,7 @@ def is_special(f: Layout, code: Codes) -> Any:
     return (code & np.uint64((f.sign or 1 << 64) - 1)) > np.uint64(f.largest)
 
 
-def negated(f: Layout, code: Codes) -> Codes:
+def negated(f: CodeLayout, code: Codes) -> Codes:
     """The codes with the other sign; as they are where there is none, or none of a zero."""
     if not f.is_float:
         return code

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import Domain, Layout
+from mmaprobe.generators.domain import CodeLayout, Domain
 from mmaprobe.generators.operands import Codes, Draws, Ints, pick16, raw_code, with_sign
 
 
-def special_code(f: Layout, kind: Any, high: Any, low: Any) -> Codes:
+def special_code(f: CodeLayout, kind: Any, high: Any, low: Any) -> Codes:
     """A special value by 5 random bits, the largest value in place of what the format lacks.
 
     Bits 0 to 2: infinity (2 of 8), quiet NaN (2), signalling NaN, zero,
@@ -73,7 +73,7 @@ def overlay_specials(t: Domain, d: Draws, found: dict[str, Codes]) -> None:
             found[name] = np.where(hit & ((d.v[7] >> bit) & 1 != 0), code, found[name])
 
 
-def edge_code(f: Layout, word: Any) -> Any:
+def edge_code(f: CodeLayout, word: Any) -> Any:
     """A boundary value of an integer format by 3 random bits: lowest, highest, next to them, -1, 0, 1."""
     ones = (1 << f.bits) - 1
     low, high = f.sign, ones ^ f.sign
@@ -82,7 +82,7 @@ def edge_code(f: Layout, word: Any) -> Any:
     ]
 
 
-def near_limit(f: Layout, word: Any, distance: Any) -> Codes:
+def near_limit(f: CodeLayout, word: Any, distance: Any) -> Codes:
     """A value close to the highest or lowest of an integer format: at a distance of a random number of bits."""
     ones = np.uint64((1 << f.bits) - 1)
     away = (np.asarray(distance, np.uint64) & ones) >> np.asarray(word >> 1, np.uint64) % np.uint64(f.bits)

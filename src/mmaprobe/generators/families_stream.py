@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import Domain, Layout
+from mmaprobe.generators.domain import CodeLayout, Domain
 from mmaprobe.generators.operands import Codes, Ints, pick16, split, with_sign
 
 EVERY = ~np.uint64(0)
@@ -38,7 +38,7 @@ def operand_bytes(t: Domain, order: tuple[str, ...], offset: int, grain: int) ->
     return spans, offset
 
 
-def operand_layouts(t: Domain) -> dict[str, Layout]:
+def operand_layouts(t: Domain) -> dict[str, CodeLayout]:
     """The layout of each operand."""
     return {"a": t.a, "b": t.b, "c": t.c, "scale_a": t.scale, "scale_b": t.scale}
 
@@ -71,13 +71,13 @@ def uniform(t: Domain, seed: int, stream: int, index: Any) -> dict[str, Codes]:
     return cut(t, seed, stream, index, UNIFORM_ORDER, 0, 1)
 
 
-def highest_field(f: Layout, exponent: Any) -> Any:
+def highest_field(f: CodeLayout, exponent: Any) -> Any:
     """The exponent field of a value with this exponent; 0 for subnormals."""
     lift = int(f.implicit > 0)
     return np.maximum(exponent - f.normal, -lift) + lift
 
 
-def cluster(f: Layout, code: Codes, top: Any, width: Any, zeros: Any, fractions: Any = EVERY) -> Codes:
+def cluster(f: CodeLayout, code: Codes, top: Any, width: Any, zeros: Any, fractions: Any = EVERY) -> Codes:
     """Raw codes with new exponent fields: ``floor(width * field / 2**bits)`` below ``top``, or 0 where that is less.
 
     Sign and fraction stay (the fraction where ``fractions``), and nothing

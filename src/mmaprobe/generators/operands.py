@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, POW2, Domain, Layout, fraction_masks
+from mmaprobe.generators.domain import FULL, GRAZE_A, GRAZE_B, POW2, CodeLayout, Domain, fraction_masks
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint64]
@@ -88,7 +88,7 @@ class Addend:
     delta: Any = 0
 
 
-def encode(f: Layout, negative: Any, exponent: Any, fraction: Any) -> Codes:
+def encode(f: CodeLayout, negative: Any, exponent: Any, fraction: Any) -> Codes:
     """Codes of finite values; the exponent is held inside what the format has, negative zeros only where they exist."""
     exponent = np.clip(np.asarray(exponent, np.int64), f.low, f.top)
     shift = np.maximum(f.normal - exponent, 0).astype(np.uint64)
@@ -97,7 +97,7 @@ def encode(f: Layout, negative: Any, exponent: Any, fraction: Any) -> Codes:
     return with_sign(f, negative, np.minimum(code, np.uint64(f.largest)))
 
 
-def with_sign(f: Layout, negative: Any, code: Any) -> Codes:
+def with_sign(f: CodeLayout, negative: Any, code: Any) -> Codes:
     """The container value of an unsigned code; fnuz formats have no negative zero."""
     code = np.asarray(code, np.uint64)
     negative = np.asarray(negative, bool) & ((f.nan_rule != 3) | (code != 0))
@@ -105,7 +105,7 @@ def with_sign(f: Layout, negative: Any, code: Any) -> Codes:
     return container
 
 
-def fraction_of(f: Layout, pattern: Any, high: Any, low: Any) -> Codes:
+def fraction_of(f: CodeLayout, pattern: Any, high: Any, low: Any) -> Codes:
     """Fraction field of a pattern from 64 random bits (two words)."""
     keep, fixed = (np.array(masks, np.uint64) for masks in fraction_masks(f.fraction))
     random = (np.asarray(high, np.uint64) << np.uint64(32)) | np.asarray(low, np.uint64)
@@ -117,7 +117,7 @@ def fraction_of(f: Layout, pattern: Any, high: Any, low: Any) -> Codes:
     return fraction
 
 
-def split(a: Layout, b: Layout, exponent: Any, half: Any) -> tuple[Any, Any]:
+def split(a: CodeLayout, b: CodeLayout, exponent: Any, half: Any) -> tuple[Any, Any]:
     """Operand exponents whose sum is ``exponent`` (or the nearest that the formats have), uniform over the choices.
 
     Subnormal operands are used only where no two normal ones reach the product.
@@ -155,7 +155,7 @@ def products(t: Domain, d: Draws, lanes: Lanes, scale_exponent: Any) -> tuple[Co
 
 
 def _beside_zero(
-    f: Layout, negative: Any, zero: Any, product_zero: Any, code: Any, far: Any, high: Any, low: Any
+    f: CodeLayout, negative: Any, zero: Any, product_zero: Any, code: Any, far: Any, high: Any, low: Any
 ) -> Codes:
     """A zero, or in a zero product the finite partner: half of them with the largest exponent, else any."""
     anywhere = f.normal + (((far >> 1) * (f.top - f.normal + 1)) >> 12)
@@ -164,7 +164,7 @@ def _beside_zero(
     return np.where(zero, with_sign(f, negative, 0), code)
 
 
-def significand(f: Layout, code: Codes) -> tuple[Codes, Ints]:
+def significand(f: CodeLayout, code: Codes) -> tuple[Codes, Ints]:
     """(integer significand, exponent of its lowest bit) of finite codes."""
     code = (code & np.uint64((f.sign or 1 << 64) - 1)) >> np.uint64(f.padding)
     field = (code >> np.uint64(f.fraction)).astype(np.int64)
@@ -218,7 +218,7 @@ def mirrored(t: Domain, code_a: Codes, code_b: Codes, scale_exponent: Any, delta
     return np.where(top == 0, with_sign(t.c, negative, 0), found)
 
 
-def raw_code(f: Layout, high: Any, low: Any) -> Codes:
+def raw_code(f: CodeLayout, high: Any, low: Any) -> Codes:
     """Raw bits of an operand."""
     word = (np.asarray(high, np.uint64) << np.uint64(32)) | np.asarray(low, np.uint64)
     return word >> np.uint64(64 - f.bits)

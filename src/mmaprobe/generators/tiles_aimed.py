@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.generators import philox
-from mmaprobe.generators.domain import GIVEN, GRAZE_A, Domain, Layout, fraction_masks
+from mmaprobe.generators.domain import GIVEN, GRAZE_A, CodeLayout, Domain, fraction_masks
 from mmaprobe.generators.families_circuit import ODD
 from mmaprobe.generators.families_other import special_code
 from mmaprobe.generators.families_tile import TILE_FAMILIES, Halves, Rows, Tiles, TileTarget
@@ -134,7 +134,7 @@ def tile_codes(
     return found
 
 
-def lane_bits(f: Layout) -> int:
+def lane_bits(f: CodeLayout) -> int:
     """Bits of the random word that a fraction is cut from: 16 for items of up to two bytes, else those of the item."""
     return max(16, 8 * f.item)
 
@@ -195,7 +195,7 @@ def reach(target: TileTarget, profile: Profile) -> tuple[Ints, Ints, Ints]:
     return low, np.maximum(low, np.minimum(top, most)), top
 
 
-def masked(f: Layout, pattern: Any, word: Codes, step: Ints, given: Any = 0) -> Codes:
+def masked(f: CodeLayout, pattern: Any, word: Codes, step: Ints, given: Any = 0) -> Codes:
     """The fraction field of a pattern from a random word of ``lane_bits``; grazing ones are ``step`` units from a power
     of two, GIVEN ones as told."""
     keep, fixed = (np.array(masks, np.uint64) for masks in fraction_masks(f.fraction))
@@ -206,7 +206,7 @@ def masked(f: Layout, pattern: Any, word: Codes, step: Ints, given: Any = 0) -> 
     return np.where(np.asarray(pattern) == GIVEN, given, found)
 
 
-def widened(f: Layout, word: Ints) -> Codes:
+def widened(f: CodeLayout, word: Ints) -> Codes:
     """A random word of ``lane_bits`` out of one of 32 bits."""
     code = word.astype(np.uint64)
     bits = lane_bits(f)
@@ -314,7 +314,7 @@ def addends(t: Domain, aims: Rows, drawn: TileWords, profile: Profile, column: C
     return np.where(each(aims.mirror), opposite, plain)
 
 
-def top_fraction(f: Layout, fraction: Codes) -> Codes:
+def top_fraction(f: CodeLayout, fraction: Codes) -> Codes:
     """The significand of a fraction field, cut to 16 bits."""
     field = fraction >> np.uint64(f.fraction - 15) if f.fraction > 15 else fraction << np.uint64(15 - f.fraction)
     return field | np.uint64(1 << 15)

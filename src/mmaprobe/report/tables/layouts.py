@@ -10,11 +10,14 @@ import numpy as np
 from mmaprobe.catalog import layouts, lookup
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.catalog.layout_algebra import Composed, Layout, Swizzle, collision, is_bijection, parse
 from mmaprobe.catalog.shared_memory import matrix
 from mmaprobe.errors import UsageError
 
 SHOWN = 8
 """Registers that a table shows unless more are asked for."""
+MOST_OFFSETS = 4096
+"""The largest layout whose offsets are drawn."""
 
 
 def find(identifier: str, architecture: str | None) -> tuple[Instruction, str]:
@@ -81,6 +84,8 @@ def heading(found: Fragment) -> list[str]:
     if found.active is not None:
         lines.append(f"  where {found.active.text}")
     lines += [f"  {name} = {values[0]} of {', '.join(map(str, sorted(values)))}" for name, values in found.choices]
+    if algebraic := found.as_layout():
+        lines.append(f"  layout {algebraic}")
     if found.replication > 1:
         lines.append(f"  every element in {found.replication} lanes")
     lines.append(f"  {found.status}: {found.source}" + (f"; {found.note}" if found.note else ""))
@@ -101,6 +106,33 @@ def grid_rows(found: Fragment, first: int = 0, last: int | None = None) -> list[
             row[f"r{number}"] = _elements(index[:, lane, slots].T.tolist())
         rows.append(row)
     return rows
+
+
+def in_notation(text: str) -> bool:
+    """Whether a word is a layout in CuTe's notation, and no instruction."""
+    return text[:1] in "(0123456789" or text.startswith("Sw<")
+
+
+def drawn(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """A layout in CuTe's notation: what is proved of it, and its offsets, mode 0 downward, the other modes across."""
+    found = parse(text)
+    if isinstance(found, Swizzle):
+        raise UsageError(f"{found} has no shape; write {found} o 0 o (8,8):(8,1), or another layout")
+    plain = found.layout if isinstance(found, Composed) else found
+    if plain.size > MOST_OFFSETS:
+        raise UsageError(f"{found} has {plain.size} coordinates; at most {MOST_OFFSETS} are drawn")
+    down = plain.modes[0].size if plain.rank > 1 else 1
+    rows = [
+        {"row": str(row)} | {str(column): found(row + down * column) for column in range(plain.size // down)}
+        for row in range(down)
+    ]
+    return f"{found}: {plain.size} coordinates, {_proved(found)}", rows
+
+
+def _proved(found: Layout | Composed) -> str:
+    if pair := collision(found):
+        return " and ".join(str(place).replace(" ", "") for place in pair) + " have one offset"
+    return "a bijection" if is_bijection(found) else "injective, with gaps"
 
 
 def _elements(elements: list[list[int]]) -> str:
