@@ -102,6 +102,7 @@ def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
     families = summary.form()["families"]
     tiles = families["cancel"]["vectors"] * (AIMED_OF - 1) // AIMED_OF // 128
     assert families["cancel"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
+    assert 1 - 128 * tiles / families["cancel"]["vectors"] < 1 / 64
     assert (families["cancel"]["version"], "tiles" in families["clustered"]) == (1, False)
     again = summary_from_json(made.id, FileValue(Path("shard"), "", summary.form()))
     assert again.families == summary.families
