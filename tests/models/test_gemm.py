@@ -142,6 +142,7 @@ def test_rules_of_ranges() -> None:
     openblas = Ranges("halve_last", 320, unit=8)
     assert cut(openblas, 1000) == [320, 320, 184, 176]
     assert cut(openblas, 321) == [160, 161]
+    assert cut(Ranges("halve_last", 10, unit=8), 20) == [10, 10]
     assert cut(Ranges("residue_first", 64), 130) == [2, 64, 64]
     assert cut(Ranges("ceil_split", unit=8, parts=3), 100) == [40, 40, 20]
     assert cut(Ranges("given", lengths=(3, 4)), 7) == [3, 4]
