@@ -63,7 +63,7 @@ def test_the_tree_that_is_read_is_that_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("at", "ways"), [((0, 0), 2), ((8, 0), 1)])
 def test_openblas_in_both_regions(at: tuple[int, int], ways: int) -> None:
-    device = open_gemm("openblas_haswell_f32?m=12&n=16&k=411")
+    device = open_gemm("openblas_haswell_f32?m=12&n=16&k=700")
     found = mmaprobe.read_tree(device, device.instruction, at=at, vectors=20)
 
     def part(lanes: range) -> Any:
@@ -72,7 +72,7 @@ def test_openblas_in_both_regions(at: tuple[int, int], ways: int) -> None:
         return first if ways == 1 else added(first, added(*range(lanes.start + 1, whole, 2)))
 
     assert found.answer is not None
-    assert leaves(found.answer["tree"]) == added(part(range(208)), part(range(208, 411)))
+    assert leaves(found.answer["tree"]) == added(*map(part, (range(320), range(320, 512), range(512, 700))))
 
 
 def test_c_and_what_is_refused(tmp_path: Path) -> None:

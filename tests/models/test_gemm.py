@@ -135,6 +135,13 @@ def test_every_k_is_in_one_range(rule: Ranges, k: int) -> None:
     assert all(rule.of(k))
 
 
+@given(rule=bands(), length=st.integers(0, 40))
+@settings(deadline=None, derandomize=True, max_examples=400)
+def test_bands_place_by_place(rule: Bands, length: int) -> None:
+    table = write_record(rule)
+    assert rule.of(length).tolist() == [oracle.is_in(table, place, length) for place in range(length)]
+
+
 def test_rules_of_ranges() -> None:
     def cut(rule: Ranges, k: int) -> list[int]:
         return [len(part) for part in rule.of(k)]

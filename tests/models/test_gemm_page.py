@@ -14,17 +14,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "gemm.md"
 RECORDS = (
     "Schedule", "Scope", "Region", "Bands", "GemmKernel", "Ranges", "Accumulators", "GemmStep", "Promotion", "Join",
 )  # fmt: skip
-    "Schedule",
-    "Scope",
-    "Region",
-    "Bands",
-    "GemmKernel",
-    "Ranges",
-    "Accumulators",
-    "GemmStep",
-    "Promotion",
-    "Join",
-)
 
 
 def test_the_page_runs() -> None:
