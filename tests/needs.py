@@ -95,7 +95,11 @@ def _slurm() -> str:
 def _openblas() -> str:
     """The OpenBLAS whose schedule ships, in a process that chooses its kernels."""
     there = numpy_products.asked()
-    return "" if there == numpy_products.WANTED else f"NumPy has {there or 'no OpenBLAS'}, not {numpy_products.WANTED}"
+    return (
+        ""
+        if there == numpy_products.WANTED
+        else f"NumPy has {there or 'no such OpenBLAS'}, not {numpy_products.WANTED}"
+    )
 
 
 def _corpus() -> str:

@@ -52,6 +52,7 @@ def identity() -> str:
 
 
 if __name__ == "__main__":
+    np.ones((16, 16), np.float32) @ np.ones((16, 16), np.float32)  # a processor without these kernels says nothing
     print(identity())
     for folder in map(Path, sys.argv[1:]):
         given = np.load(folder / "AB.npz")

@@ -431,7 +431,7 @@ def schedule_named(name: str | Path) -> Schedule:
         return read_schedule(name)
     known = known_schedules()
     if name not in known:
-        raise UsageError(f"no schedule {brief(name)} ships{near(str(name), known)}; a file's name ends in .toml")
+        raise UsageError(f"no schedule {brief(str(name))} ships, and a file ends in .toml{near(str(name), known)}")
     return from_text((_SHIPPED / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 
