@@ -18,6 +18,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from cases import numpy_products
 from mmaprobe.errors import NotHereError
 from mmaprobe.toolchain.amd import code_object
 from mmaprobe.toolchain.amd.clang import Clang
@@ -91,6 +92,16 @@ def _slurm() -> str:
     return _program("slurmctld") or _program("munged") or _module("submitit")
 
 
+def _openblas() -> str:
+    """The OpenBLAS whose schedule ships, in a process that chooses its kernels."""
+    there = numpy_products.asked()
+    return (
+        ""
+        if there == numpy_products.WANTED
+        else f"NumPy has {there or 'no such OpenBLAS'}, not {numpy_products.WANTED}"
+    )
+
+
 def _corpus() -> str:
     folder = os.environ.get("MMAPROBE_CORPUS", "")
     return "" if folder and Path(folder, "manifest.json").is_file() else "MMAPROBE_CORPUS names no folder of a corpus"
@@ -131,6 +142,7 @@ NEEDS = {
     "spike": Need("Spike and pk", "nox -s emulators", lambda: _runs("riscv64") or _program("spike") or _program("pk")),
     "corpus": Need("a corpus", "MMAPROBE_CORPUS=FOLDER pytest", _corpus),
     "rows": Need("RDNA's recorded rows", "MMAPROBE_ROWS=FOLDER pytest", _rows),
+    "openblas": Need(f"NumPy with {numpy_products.WANTED}", "pip install numpy==2.4.6, on AVX2", _openblas),
     "rocm": Need("ROCm", "apt install libamdhip64-5", _rocm),
     "duckdb": Need(
         "pyarrow and duckdb", "pip install '.[test,cluster]'", lambda: _module("pyarrow") or _module("duckdb")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         validate_witnesses,
     )
     from mmaprobe.campaigns import merge, validate_plan
+    from mmaprobe.models.gemm import gemm
     from mmaprobe.runs import bring_up, run
 
 __version__ = metadata.version("mmaprobe")
@@ -36,6 +37,7 @@ __all__ = [
     "bring_up",
     "derive",
     "device",
+    "gemm",
     "instruction",
     "merge",
     "model",
@@ -55,6 +57,7 @@ _VERBS = (
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.runs")
+_HOMES["gemm"] = "mmaprobe.models.gemm"
 _HOMES |= dict.fromkeys(("merge", "validate_plan"), "mmaprobe.campaigns")
 
 

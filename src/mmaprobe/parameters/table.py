@@ -66,6 +66,16 @@ def from_table(table: Table, where: str = "datapath") -> Datapath:
     return made
 
 
+def read_record(kind: type, table: Any, where: str) -> Any:
+    """A record of this kind from its table; UsageError of ``from_table``."""
+    return _read_record(kind, table, where)
+
+
+def write_record(record: Any) -> Table:
+    """The table of a record, which ``read_record`` reads back."""
+    return _write_record(record, False, written)
+
+
 def flatten(table: Table, path: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted path, value) of every leaf of a table; list items are numbered."""
     for key, value in table.items():
@@ -246,7 +256,7 @@ def _read(hint: Any, raw: Any, where: str) -> Any:
 
 
 def _read_tuple(parts: tuple[Any, ...], raw: Any, where: str) -> tuple[Any, ...]:
-    if parts[0] == Node or parts[0] is WrittenTerm:
+    if parts[0] == Node or dataclasses.is_dataclass(parts[0]):
         if not isinstance(raw, list):
             raise UsageError(f"{where}: expected a list, got {brief(raw)}")
         return tuple(_read(parts[0], item, f"{where}.{i}") for i, item in enumerate(raw))

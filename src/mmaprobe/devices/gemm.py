@@ -1,0 +1,83 @@
+"""The device ``gemm:SCHEDULE?m=M&n=N&k=K``: the matrix product of a schedule, as a device with one instruction.
+
+``SCHEDULE`` is the name of one that ships, or the path of a file, which ends in ``.toml``.  ``m``, ``n`` and ``k`` are
+the shape; without C, or with ``c=1`` where the schedule takes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import ClassVar
+
+from mmaprobe.catalog.instruction import Instruction, spell
+from mmaprobe.catalog.outside import MOST_ELEMENTS, add_instruction
+from mmaprobe.devices.base import Support
+from mmaprobe.devices.options import split_options, whole
+from mmaprobe.errors import UsageError, brief
+from mmaprobe.evidence import silicon
+from mmaprobe.models.gemm import Gemm, gemm
+from mmaprobe.operands.batch import Batch, Bits, check_batch
+from mmaprobe.parameters.schedule import known_schedules, to_text
+
+ARCHITECTURE = "gemm"
+OPTIONS = ("c", "k", "m", "n")
+
+
+class GemmDevice:
+    """A schedule at one shape; its instruction is ``gemm.NAME{k=K,m=M,n=N}``."""
+
+    concurrent: ClassVar[bool] = True
+
+    def __init__(self, name: str, product: Gemm, instruction: Instruction) -> None:
+        self.name = name
+        self.instruction = instruction
+        self._product = product
+        add_instruction(instruction, ARCHITECTURE, name)
+
+    def info(self) -> dict[str, str]:
+        """The digest of the schedule."""
+        digest = hashlib.sha256(to_text(self._product.schedule).encode()).hexdigest()
+        return {"architecture": ARCHITECTURE, silicon.KEY: silicon.MODEL, "schedule": f"sha256:{digest}"}
+
+    def instructions(self) -> Sequence[Instruction]:
+        """The one instruction."""
+        return (self.instruction,)
+
+    def supports(self, instruction: Instruction) -> Support:
+        """Yes for its own instruction."""
+        own = instruction == self.instruction
+        return Support(own, "" if own else f"{self.name} runs {self.instruction.id} only")
+
+    def run(self, instruction: Instruction, batch: Batch) -> Bits:
+        """D (batch, M, N)."""
+        support = self.supports(instruction)
+        if not support:
+            raise UsageError(support.reason)
+        ready = check_batch(instruction, batch)
+        return self._product.run(ready.a, ready.b, ready.c)
+
+
+def open_gemm(argument: str) -> GemmDevice:
+    """The device ``gemm:SCHEDULE?m=M&n=N&k=K`` (see the module).
+
+    UsageError for an unknown schedule, a broken file, a wrong option, or a shape that the schedule does not hold for.
+    """
+    target, options = split_options(argument, OPTIONS)
+    if not target:
+        known = ", ".join(known_schedules())
+        raise UsageError(f"gemm: of which schedule? Type gemm:NAME?m=8&n=8&k=1000, NAME one of {known} or FILE.toml")
+    product = gemm(target)
+    made = product.schedule
+    m, n, k = (whole(options, name, default, 1) for name, default in (("m", 8), ("n", 8), ("k", 16)))
+    if max(m * k, k * n, m * n) > MOST_ELEMENTS:
+        raise UsageError(f"gemm: an array of more than {MOST_ELEMENTS:,} elements; choose a smaller k, m or n")
+    made.scope.check(m, n, k)
+    wanted = options.get("c", "0")
+    if wanted not in ("0", "1") or (wanted == "1" and made.c is None):
+        raise UsageError(f"option c={brief(wanted)} must be 0" + (" or 1" if made.c else ": the schedule takes no C"))
+    c = made.c if wanted == "1" else None
+    pairs = tuple(sorted({"k": str(k), "m": str(m), "n": str(n), **({"c": made.c} if c and made.c else {})}.items()))
+    opcode = f"gemm.{target}"
+    one = Instruction(spell(opcode, pairs), opcode, "gemm", m, n, k, made.a, made.b, c, made.d, pairs)
+    return GemmDevice(f"gemm:{argument}", product, one)

@@ -1,0 +1,443 @@
+"""The schedule of a matrix product: in which order a library adds the K products of each element of D = A B + C.
+
+A schedule cuts the result into regions by rule, and gives each the kernel that computes its elements
+(``docs/gemm.md``).  It is a file of its own, TOML, and knows nothing of a shape until it is asked: ``Ranges.of`` and
+``Bands.of`` follow the rules for one K, M or N.
+
+Alpha and beta are 1; block scales, epilogues and stream-K have no words here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.catalog.toml import parsed, shipped, text_of
+from mmaprobe.errors import UsageError, brief, near
+from mmaprobe.parameters import checks
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.described import says
+from mmaprobe.parameters.lookup import parameters_of
+from mmaprobe.parameters.table import read_record, write_record
+
+SCHEMA = 1
+"""What a schedule file says its schema is."""
+LONGEST = 1 << 30
+"""Largest K, M or N, and largest length that a rule may say."""
+MOST_ACCUMULATORS = 64
+"""Accumulators of one element at most: twice the vector registers that a processor has."""
+_READ_BY: dict[str, tuple[str, ...]] = {
+    "whole": (), "uniform": ("length",), "halve_last": ("length", "unit"), "ceil_split": ("parts", "unit"),
+    "residue_first": ("length",), "given": ("lengths",),
+}  # fmt: skip
+
+
+def _up(length: int, unit: int) -> int:
+    """Rounded up to a multiple of a unit."""
+    return -(-length // unit) * unit
+
+
+def _check_lengths(what: str, value: object, least: int = 1, most: int = LONGEST) -> None:
+    if not isinstance(value, tuple):
+        raise UsageError(f"{what} is {brief(value)}; it must be a tuple of whole numbers")
+    for each in value:
+        checks.whole(what, each, least, most)
+
+
+def _check_float(what: str, name: object, narrow: bool = False) -> None:
+    """A float format that a sum can be rounded to; ``narrow``: any float with a sign."""
+    fmt: formats.Format = checks.number_format(what, name) if narrow else checks.result_format(what, name)
+    if not fmt.is_float or not fmt.signed:
+        raise UsageError(f"{what} is {fmt.name}; it must be a float with a sign")
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How K is cut into ranges, each added by itself.
+
+    ``whole``: not at all.  ``uniform``: lengths of ``length``, the last one what is left.  ``residue_first``: the same
+    with K mod ``length`` in front.  ``halve_last``: ``length`` while at least twice as much is left; of what is left
+    then, where it is more than ``length``, half, rounded down and then up to a multiple of ``unit``; then the rest.
+    ``ceil_split``: ``parts`` ranges of ceil(K / parts) rounded up to a multiple of ``unit``, the last one what is left;
+    those of which nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.
+    """
+
+    cut: Literal["whole", "uniform", "halve_last", "ceil_split", "residue_first", "given"] = field(
+        default="whole", metadata=says("rule by which K is cut")
+    )
+    length: int | None = field(default=None, metadata=says("length of a range"))
+    unit: int = field(default=1, metadata=says("what a length is rounded up to a multiple of"))
+    parts: int | None = field(default=None, metadata=says("number of ranges"))
+    lengths: tuple[int, ...] = field(default=(), metadata=says("the lengths one by one"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        checks.whole("unit", self.unit, 1, LONGEST)
+        read = _READ_BY[self.cut]
+        for name in ("length", "parts"):
+            checks.whole(name, getattr(self, name), 1, LONGEST, optional=True)
+        for name, unsaid in (("length", None), ("unit", 1), ("parts", None), ("lengths", ())):
+            said = getattr(self, name) != unsaid
+            if said and name not in read:
+                raise UsageError(
+                    f"{name} is {brief(getattr(self, name))}; {self.cut} takes {', '.join(read) or 'none'}"
+                )
+            if not said and name in read and name != "unit":
+                raise UsageError(f"{name} is missing; {self.cut} takes {', '.join(read)}")
+        _check_lengths("lengths", self.lengths)
+
+    def of(self, k: int) -> tuple[range, ...]:
+        """The ranges of this K in order, every k once; UsageError where ``given`` lengths are those of another K."""
+        ends = list(accumulate(self._lengths(k), initial=0))
+        if ends[-1] != k:
+            more = f"k = {ends[-1]} is left out" if ends[-1] < k else f"k = {k} and more are used, which are not there"
+            raise UsageError(f"K is {k}, the lengths given add up to {ends[-1]}: {more}")
+        return tuple(range(start, stop) for start, stop in pairwise(ends))
+
+    def _lengths(self, k: int) -> Iterator[int]:
+        if self.cut == "given":
+            yield from self.lengths
+            return
+        length = self.length or _up(-(-k // (self.parts or 1)), self.unit)
+        if self.cut == "residue_first" and k % length:
+            yield k % length
+            k -= k % length
+        while k:
+            halved = self.cut == "halve_last" and length < k < 2 * length
+            taken = min(_up(k // 2, self.unit) if halved else length, k)
+            yield taken
+            k -= taken
+
+
+@dataclass(frozen=True)
+class Join:
+    """How the partial sums P0, P1, ... of the ranges become one element.
+
+    Each is rounded to ``format``, and so is every sum of them.  ``chain``: ((s + P0) + P1) + ...; ``pairwise``:
+    s + T, T the sum of neighbours, (P0 + P1) + (P2 + P3), one without a neighbour as it is.  s is ``zero``, +0, or
+    ``c``, the element of C; with ``first`` there is none, the sum begins with P0 or is T.  Where C is not s it is added
+    last.
+    """
+
+    format: str = field(metadata=says("format of partial sums"))
+    order: Literal["chain", "pairwise"] = field(default="chain", metadata=says("order in which ranges are added"))
+    start: Literal["zero", "first", "c"] = field(default="zero", metadata=says("what the sum of ranges starts from"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        _check_float("format", self.format)
+
+
+@dataclass(frozen=True)
+class Accumulators:
+    """The accumulators that the steps of a range go to, and how they become its partial sum.
+
+    Step s of the range goes to accumulator floor(s / ``run``) mod ``count``; with a ``block``, which is a multiple of
+    ``count`` times ``run``, steps beyond the last whole block of the range all go to accumulator 0.  An accumulator
+    that no step goes to is +0.  They start from +0, or (``product``) with the rounded product of their first step.
+    They are joined by rounded additions: ``chain``, ((x0 + x1) + x2) + x3; ``pairwise``, neighbours,
+    (x0 + x1) + (x2 + x3); ``halves``, the upper half onto the lower, (x0 + x2) + (x1 + x3).
+    """
+
+    format: str = field(metadata=says("format of an accumulator"))
+    count: int = field(default=1, metadata=says("accumulators of a range"))
+    run: int = field(default=1, metadata=says("steps in a row that go to one accumulator"))
+    block: int = field(default=1, metadata=says("steps of which a whole number is dealt out"))
+    start: Literal["zero", "product"] = field(default="zero", metadata=says("what an accumulator starts from"))
+    join: Literal["chain", "pairwise", "halves"] = field(default="chain", metadata=says("how accumulators are added"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        _check_float("format", self.format)
+        checks.whole("count", self.count, 1, MOST_ACCUMULATORS)
+        checks.whole("run", self.run, 1, LONGEST)
+        checks.whole("block", self.block, 1, LONGEST)
+        if self.block != 1 and self.block % (self.count * self.run):
+            raise UsageError(f"block is {self.block}; it must be a multiple of count * run = {self.count * self.run}")
+        if self.join == "halves" and self.count & (self.count - 1):
+            raise UsageError(f"count is {self.count}; accumulators that are joined by halves must be a power of two")
+
+    def steps(self, count: int) -> tuple[NDArray[np.intp], ...]:
+        """Of a range of so many steps those of each accumulator, in order: every step once."""
+        every = np.arange(count)
+        dealt = np.where(every < count - count % self.block, every // self.run % self.count, 0)
+        return tuple(np.flatnonzero(dealt == number) for number in range(self.count))
+
+
+@dataclass(frozen=True)
+class GemmStep:
+    """What is added to an accumulator at a time.
+
+    ``fma``: one product, exact, and one rounding of the sum.  ``multiply_add``: one product, rounded, and a rounded
+    addition.  ``primitive``: the ``primitive`` of that name of an ``architecture``'s parameters, with the accumulator
+    as its C; its lane i takes product ``order[i]`` of the step, i itself where nothing is said.
+    """
+
+    by: Literal["fma", "multiply_add", "primitive"] = field(default="fma", metadata=says("what adds products"))
+    architecture: str = field(default="", metadata=says("architecture whose parameters know the primitive"))
+    primitive: str = field(default="", metadata=says("name of the primitive"))
+    order: tuple[int, ...] = field(default=(), metadata=says("product of the step that each lane takes"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        for name in ("architecture", "primitive"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or bool(value) != (self.by == "primitive"):
+                needed = "it must be a name" if self.by == "primitive" else f"{self.by} takes none"
+                raise UsageError(f"{name} is {brief(value)}; {needed}")
+        _check_lengths("order", self.order, least=0)
+        if self.order and (self.by != "primitive" or sorted(self.order) != list(range(len(self.order)))):
+            raise UsageError(f"order is {brief(self.order)}; it must be a permutation of a primitive's lanes")
+
+    def datapath(self, architecture: str | None = None) -> Datapath:
+        """The datapath of the primitive, by the parameters of ``architecture`` where it is given (a name or the path of
+        a parameter file).  UsageError naming the primitive where there is none, or none that adds to an accumulator."""
+        home = architecture or self.architecture
+        entries = parameters_of(home).entries
+        if self.primitive not in entries:
+            raise UsageError(f"{home} knows no datapath of {brief(self.primitive)}{near(self.primitive, entries)}")
+        found = entries[self.primitive].datapath
+        if found.c is None or found.c != found.d or found.scale is not None or found.random is not None:
+            raise UsageError(f"{self.primitive} of {home} is no step: it must take C in the format of D, no scales")
+        if self.order and len(self.order) != found.k:
+            raise UsageError(f"order is of {len(self.order)} lanes; {self.primitive} of {home} has {found.k}")
+        return found
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """After ``every`` steps of an accumulator, and at the end of a range, it is added to a second one of this format,
+    which starts from +0, and starts again; what is joined is the second."""
+
+    every: int = field(metadata=says("steps after which an accumulator is promoted"))
+    format: str = field(metadata=says("format of the second accumulator"))
+
+    def __post_init__(self) -> None:
+        checks.whole("every", self.every, 1, LONGEST)
+        _check_float("format", self.format)
+
+
+@dataclass(frozen=True)
+class GemmKernel:
+    """How an element of a region is computed from its row of A and its column of B.
+
+    ``tail``: of a primitive's last step of a range, lanes that the range does not have are products of +0 and +0
+    (``zeros``; what a masked load gives too), or the products left are added one by one by fma (``scalar``), in place
+    of the step, to the accumulator that it goes to.
+    """
+
+    name: str = field(metadata=says("name of the kernel"))
+    ranges: Ranges = field(metadata=says("ranges of K"))
+    join: Join = field(metadata=says("sum of the ranges"))
+    accumulators: Accumulators = field(metadata=says("accumulators of a range"))
+    step: GemmStep = field(default=GemmStep(), metadata=says("step"))
+    promotion: Promotion | None = field(default=None, metadata=says("promotion"))
+    tail: Literal["zeros", "scalar"] = field(default="zeros", metadata=says("lanes beyond the last whole step"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        if self.step.by == "primitive" and self.accumulators.start != "zero":
+            raise UsageError(f"start of accumulators is {self.accumulators.start}; a primitive starts from zero")
+        if self.step.by != "primitive" and self.tail != "zeros":
+            raise UsageError(f"tail is {self.tail}; a step of one product has none")
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Some of the rows, or of the columns, by a rule that knows their number alone.
+
+    The axis is cut into ``blocks`` as K is into ranges, and ``every`` one or the ``first`` alone into pieces: ``lead``,
+    once each, then of every length in ``pieces``, in the order written, as many as fit.  Chosen are, of the pieces
+    whose number in (lead, pieces) is in ``take`` (all, where it is empty), the places ``places`` (all).  Without pieces
+    a block is chosen whole.  Of a block shorter than ``least`` nothing is.
+    """
+
+    blocks: Ranges = field(default=Ranges(), metadata=says("how the axis is cut into blocks"))
+    of_blocks: Literal["every", "first"] = field(default="every", metadata=says("blocks in which something is chosen"))
+    lead: tuple[int, ...] = field(default=(), metadata=says("lengths that are cut off a block once"))
+    pieces: tuple[int, ...] = field(default=(), metadata=says("lengths that are cut off while they fit"))
+    take: tuple[int, ...] = field(default=(), metadata=says("numbers of the lengths chosen"))
+    places: tuple[int, ...] = field(default=(), metadata=says("places of a piece that are chosen"))
+    least: int = field(default=0, metadata=says("shortest block of which something is chosen"))
+
+    def __post_init__(self) -> None:
+        checks.words("", self)
+        _check_lengths("lead", self.lead)
+        _check_lengths("pieces", self.pieces)
+        checks.whole("least", self.least, 0, LONGEST)
+        lengths = self.lead + self.pieces
+        _check_lengths("take", self.take, 0, len(lengths) - 1)
+        _check_lengths("places", self.places, 0, min([lengths[i] for i in self.take] or lengths, default=0) - 1)
+
+    def of(self, length: int) -> NDArray[np.bool_]:
+        """Which places of an axis of this length are chosen."""
+        chosen = np.zeros(length, bool)
+        for block in self.blocks.of(length)[: 1 if self.of_blocks == "first" else None]:
+            if len(block) < self.least:
+                continue
+            if not self.lead + self.pieces:
+                chosen[block.start : block.stop] = True
+            for number, start, size in self._pieces(block):
+                if not self.take or number in self.take:
+                    chosen[start : start + size][list(self.places) or slice(None)] = True
+        return chosen
+
+    def _pieces(self, block: range) -> Iterator[tuple[int, int, int]]:
+        """Number of the length, start and size of every piece of a block."""
+        start = block.start
+        for number, size in enumerate(self.lead + self.pieces):
+            fit = (block.stop - start) // size
+            for _ in range(min(fit, 1) if number < len(self.lead) else fit):
+                yield number, start, size
+                start += size
+
+
+@dataclass(frozen=True)
+class Region:
+    """The elements in these rows and these columns, and the kernel that computes them; or (``rest``) all that no other
+    region has."""
+
+    kernel: str = field(metadata=says("name of the kernel"))
+    rows: Bands = field(default=Bands(), metadata=says("rows"))
+    columns: Bands = field(default=Bands(), metadata=says("columns"))
+    rest: bool = field(default=False, metadata=says("all that no other region has"))
+
+    def __post_init__(self) -> None:
+        checks.flag("rest", self.rest)
+        if self.rest and (self.rows, self.columns) != (Bands(), Bands()):
+            raise UsageError("rest is true; such a region has no rows and columns of its own")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a schedule holds for.  The numbers are checked where a shape is asked for; the words are for people."""
+
+    library: str = field(metadata=says("library"))
+    version: str = field(default="", metadata=says("its version"))
+    call: str = field(default="", metadata=says("the call"))
+    threads: int = field(default=1, metadata=says("threads"))
+    environment: tuple[str, ...] = field(default=(), metadata=says("environment, as NAME=VALUE"))
+    processor: str = field(default="", metadata=says("processor"))
+    source: str = field(default="", metadata=says("how it is known"))
+    least_m: int = field(default=1, metadata=says("fewest rows"))
+    most_m: int = field(default=LONGEST, metadata=says("most rows"))
+    least_n: int = field(default=1, metadata=says("fewest columns"))
+    most_n: int = field(default=LONGEST, metadata=says("most columns"))
+    least_k: int = field(default=0, metadata=says("smallest K"))
+    most_k: int = field(default=LONGEST, metadata=says("largest K"))
+
+    def __post_init__(self) -> None:
+        checks.whole("threads", self.threads, 1, LONGEST)
+        for axis in "mnk":
+            checks.whole(f"least_{axis}", getattr(self, f"least_{axis}"), 0, LONGEST)
+            checks.whole(f"most_{axis}", getattr(self, f"most_{axis}"), getattr(self, f"least_{axis}"), LONGEST)
+
+    def check(self, m: int, n: int, k: int) -> None:
+        """UsageError naming the dimension that is outside."""
+        for axis, value in zip("mnk", (m, n, k), strict=True):
+            least, most = getattr(self, f"least_{axis}"), getattr(self, f"most_{axis}")
+            if not least <= value <= most:
+                raise UsageError(
+                    f"{axis.upper()} is {value}; the schedule holds for {axis.upper()} from {least} to {most}"
+                )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order of every sum of D = A B + C; see ``docs/gemm.md``."""
+
+    a: str = field(metadata=says("format of A"))
+    b: str = field(metadata=says("format of B"))
+    d: str = field(metadata=says("format of D"))
+    scope: Scope = field(metadata=says("what it holds for"))
+    kernels: tuple[GemmKernel, ...] = field(metadata=says("kernels"))
+    regions: tuple[Region, ...] = field(metadata=says("regions of the result"))
+    c: str | None = field(default=None, metadata=says("format of C"))
+
+    def __post_init__(self) -> None:
+        for name in ("a", "b", "d", "c"):
+            if name != "c" or self.c is not None:
+                _check_float(name, getattr(self, name), narrow=name in "ab")
+        checks.items("kernels", self.kernels, GemmKernel)
+        checks.items("regions", self.regions, Region)
+        names = [kernel.name for kernel in self.kernels]
+        for kernel in self.kernels:
+            if names.count(kernel.name) > 1:
+                raise UsageError(f"kernel {brief(kernel.name)} is there twice")
+            if kernel.join.start == "c" and self.c is None:
+                raise UsageError(f"kernel {kernel.name} starts from c; the schedule has no C")
+        for index, region in enumerate(self.regions):
+            if region.kernel not in names:
+                raise UsageError(f"regions.{index}: no kernel {brief(region.kernel)}{near(region.kernel, names)}")
+        if sum(region.rest for region in self.regions) > 1:
+            raise UsageError("two regions are the rest; one may be")
+
+    def areas(self, m: int, n: int) -> Iterator[tuple[GemmKernel, NDArray[np.intp], NDArray[np.intp]]]:
+        """The kernel, rows and columns of areas that hold each element of an M x N result once.
+
+        UsageError naming the first element that no region has, or two.
+        """
+        kernels = {kernel.name: kernel for kernel in self.kernels}
+        own = [region for region in self.regions if not region.rest]
+        rest = next((region for region in self.regions if region.rest), None)
+        for in_rows, rows in _alike([region.rows.of(m) for region in own], m):
+            for in_columns, columns in _alike([region.columns.of(n) for region in own], n):
+                there = np.flatnonzero(in_rows & in_columns)
+                if len(there) > 1 or (rest is None and not len(there)):
+                    what = f"lies in regions {there[0]} and {there[1]}" if len(there) else "lies in no region"
+                    raise UsageError(f"element ({rows[0]}, {columns[0]}) of {m} x {n} {what}")
+                region = own[there[0]] if len(there) else rest
+                assert region is not None
+                yield kernels[region.kernel], rows, columns
+
+
+def _alike(chosen: list[NDArray[np.bool_]], length: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.intp]]]:
+    """The places of an axis that the same regions have: which regions, and the places."""
+    table = np.array(chosen, bool).reshape(len(chosen), length).T
+    kinds, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    for kind in np.argsort(first):
+        yield kinds[kind], np.flatnonzero(number.ravel() == kind)
+
+
+def read_schedule(path: str | Path) -> Schedule:
+    """The schedule in the file at ``path``; UsageError naming the file and the field for anything wrong or unknown."""
+    return from_text(text_of(Path(path)), str(path))
+
+
+def from_text(text: str, name: str) -> Schedule:
+    """The schedule in ``text``; ``name`` is how errors call it."""
+    table = parsed(name, text, SCHEMA)
+    made: Schedule = read_record(Schedule, {key: value for key, value in table.items() if key != "schema"}, name)
+    return made
+
+
+def to_text(schedule: Schedule) -> str:
+    """The schedule's canonical TOML: the same record gives the same bytes."""
+    return tomli_w.dumps({"schema": SCHEMA} | write_record(schedule), indent=2)
+
+
+def schedule_named(name: str | Path) -> Schedule:
+    """The schedule that ships under a name, or that of the file of this path, which ends in ``.toml``."""
+    if str(name).endswith(".toml"):
+        return read_schedule(name)
+    known = known_schedules()
+    if name not in known:
+        raise UsageError(f"no schedule {brief(str(name))} ships, and a file ends in .toml{near(str(name), known)}")
+    return from_text((_SHIPPED / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
+
+
+def known_schedules() -> tuple[str, ...]:
+    """The schedules that ship, by name."""
+    return tuple(file.removesuffix(".toml") for file in shipped("mmaprobe.parameters", "data", "schedules"))
+
+
+_SHIPPED = resources.files("mmaprobe.parameters") / "data" / "schedules"

@@ -1,0 +1,257 @@
+"""Matrix products by a schedule: equal bits by a slow evaluator on Fractions, any part alone, and what is refused."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mmaprobe
+from mmaprobe import formats
+from mmaprobe.errors import UsageError
+from mmaprobe.models import gemm as models
+from mmaprobe.parameters.lookup import load
+from mmaprobe.parameters.schedule import (
+    Accumulators,
+    Bands,
+    GemmKernel,
+    GemmStep,
+    Join,
+    Promotion,
+    Ranges,
+    Region,
+    Schedule,
+    Scope,
+    from_text,
+    known_schedules,
+    schedule_named,
+    to_text,
+)
+from mmaprobe.parameters.table import to_table, write_record
+from oracle import gemm as oracle
+
+DOT = GemmStep("primitive", "x86-64", "VDPBF16PS[bf16,bf16->f32]")
+SCOPE = Scope("none")
+PLAIN = GemmKernel("plain", Ranges(), Join("f32"), Accumulators("f32"))
+ONE = Schedule("f32", "f32", "f32", SCOPE, (PLAIN,), (Region("plain"),), "f32")
+some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+lengths = st.integers(1, 9)
+ranges = st.one_of(
+    st.just(Ranges()),
+    st.builds(Ranges, st.sampled_from(("uniform", "residue_first")), lengths),
+    st.builds(Ranges, st.just("halve_last"), lengths, st.integers(1, 4)),
+    st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
+)
+
+
+@st.composite
+def accumulators(draw: Any, fmt: str, primitive: bool) -> Accumulators:
+    count, run = draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 2))
+    block = draw(st.sampled_from((1, count * run, 2 * count * run)))
+    start = "zero" if primitive else draw(st.sampled_from(("zero", "product")))
+    return Accumulators(fmt, count, run, block, start, draw(st.sampled_from(("chain", "pairwise", "halves"))))
+
+
+@st.composite
+def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
+    wide = st.sampled_from(("f32", "f64", "bf16", "f16"))
+    dot = operand == "bf16" and draw(st.booleans())
+    step = (
+        replace(DOT, order=draw(st.sampled_from(((), (1, 0)))))
+        if dot
+        else GemmStep(draw(st.sampled_from(("fma", "multiply_add"))))
+    )
+    fmt = "f32" if dot else draw(wide)
+    join = Join(
+        draw(wide), draw(st.sampled_from(("chain", "pairwise"))), draw(st.sampled_from(("zero", "first", *(["c"] * c))))
+    )
+    promotion = draw(st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide)))
+    tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
+    return GemmKernel(name, draw(ranges), join, draw(accumulators(fmt, dot)), step, promotion, tail)
+
+
+@st.composite
+def bands(draw: Any) -> Bands:
+    lead, pieces = (tuple(draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2))
+    take = (draw(st.integers(0, len(lead + pieces) - 1)),) if lead + pieces else ()
+    places = (draw(st.integers(0, (lead + pieces)[take[0]] - 1)),) if take and draw(st.booleans()) else ()
+    return Bands(
+        draw(ranges), draw(st.sampled_from(("every", "first"))), lead, pieces, take, places, draw(st.integers(0, 3))
+    )
+
+
+@st.composite
+def schedules(draw: Any) -> Schedule:
+    operand, c = draw(st.sampled_from(("f32", "bf16", "f16", "e4m3"))), draw(st.booleans())
+    two = tuple(draw(kernels(name, operand, c)) for name in ("x", "y"))
+    regions = (Region("x", draw(bands()), draw(bands())), Region("y", rest=True))
+    d = draw(st.sampled_from(("f32", "bf16")))
+    return Schedule(operand, operand, d, SCOPE, two, regions, "f32" if c else None)
+
+
+def operands(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ...]) -> Any:
+    """Mostly numbers near 1, some of them any code."""
+    codes = rng.integers(0, 1 << fmt.container_bits, shape, np.uint64)
+    near = fmt.one + rng.integers(-3 << max(fmt.fraction_bits - 1, 0), 1 << fmt.fraction_bits, shape)
+    near |= fmt.sign_mask * (rng.random(shape) < 0.5)
+    return np.where(rng.random(shape) < 0.02, codes.astype(np.int64), near).astype(fmt.dtype)
+
+
+@some
+@given(
+    made=schedules(), shape=st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 21)), seed=st.integers(0, 99)
+)
+def test_every_schedule_as_in_exact_fractions(made: Schedule, shape: tuple[int, int, int], seed: int) -> None:
+    (m, n, k), rng, table = shape, np.random.default_rng(seed), write_record(made)
+    a, b = operands(rng, formats.get(made.a), (m, k)), operands(rng, formats.get(made.b), (k, n))
+    c = operands(rng, formats.get("f32"), (m, n)) if made.c else None
+    primitive = to_table(load("x86-64").entries[DOT.primitive].datapath)
+    d = models.gemm(made)(a, b, c)
+    for i, j in np.ndindex(m, n):
+        kernel = oracle.kernel_of(table, i, j, m, n)
+        assert kernel is not None
+        one = oracle.Element(table, kernel, a[i].tolist(), b[:, j].tolist(), primitive)
+        assert d[i, j] == one.value(None if c is None else int(c[i, j])), (i, j)
+
+
+@some
+@given(made=schedules())
+def test_a_schedule_is_read_as_it_was_written(made: Schedule) -> None:
+    assert from_text(to_text(made), "x.toml") == made
+
+
+@given(rule=ranges, k=st.integers(0, 200))
+@settings(deadline=None, derandomize=True)
+def test_every_k_is_in_one_range(rule: Ranges, k: int) -> None:
+    assert [each for part in rule.of(k) for each in part] == list(range(k))
+    assert all(rule.of(k))
+
+
+@given(rule=bands(), length=st.integers(0, 40))
+@settings(deadline=None, derandomize=True, max_examples=400)
+def test_bands_place_by_place(rule: Bands, length: int) -> None:
+    table = write_record(rule)
+    assert rule.of(length).tolist() == [oracle.is_in(table, place, length) for place in range(length)]
+
+
+def test_rules_of_ranges() -> None:
+    def cut(rule: Ranges, k: int) -> list[int]:
+        return [len(part) for part in rule.of(k)]
+
+    openblas = Ranges("halve_last", 320, unit=8)
+    assert cut(openblas, 1000) == [320, 320, 184, 176]
+    assert cut(openblas, 321) == [160, 161]
+    assert cut(Ranges("halve_last", 10, unit=8), 20) == [10, 10]
+    assert cut(Ranges("residue_first", 64), 130) == [2, 64, 64]
+    assert cut(Ranges("ceil_split", unit=8, parts=3), 100) == [40, 40, 20]
+    assert cut(Ranges("given", lengths=(3, 4)), 7) == [3, 4]
+
+
+def test_any_part_alone_is_that_part_of_the_whole() -> None:
+    rng, product = np.random.default_rng(1), mmaprobe.gemm("openblas_haswell_f32")
+    a, b = rng.standard_normal((29, 333), np.float32), rng.standard_normal((333, 337), np.float32)
+    whole = product(a, b)
+    for rows, columns in (
+        (slice(5, 20), slice(300, 337)),
+        (slice(None, None, 7), slice(0, 1)),
+        (slice(3, 3), slice(9)),
+    ):
+        assert (product(a, b, rows=rows, columns=columns) == whole[rows, columns]).all()
+    assert product(a, b, rows=slice(0, 2)).shape == (2, 337)
+
+
+def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes, tiles = [], models._tiles
+
+    def seen(path: Any, a: Any, b: Any, c: Any) -> Any:
+        shapes.append((a.shape[1], b.shape[2]))
+        return tiles(path, a, b, c)
+
+    monkeypatch.setattr(models, "_tiles", seen)
+    models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32), rows=slice(7), columns=slice(3))
+    assert set(shapes) == {(7, 3)}
+    shapes.clear()
+    models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32))
+    assert max(shapes) <= (models.SIDE, models.SIDE)
+
+
+def test_without_products_d_is_c() -> None:
+    c, empty = np.array([[-0.0, 3.5]], np.float32), np.ones((1, 0), np.float32)
+    assert models.gemm(ONE)(empty, np.ones((0, 2), np.float32), c).tobytes() == c.tobytes()
+    assert models.gemm(ONE)(empty, np.ones((0, 2), np.float32)).tobytes() == bytes(8)
+
+
+def test_arrays_come_back_in_the_callers_kind() -> None:
+    made = replace(ONE, a="bf16", b="bf16", c=None, kernels=(replace(PLAIN, step=DOT),))
+    a, b = np.full((2, 3), 1.5, ml_dtypes.bfloat16), np.full((3, 2), 2, ml_dtypes.bfloat16)
+    assert models.gemm(made)(a, b).tolist() == [[9, 9]] * 2
+    bits = models.gemm(made)(a.view(np.uint16), b.view(np.uint16))
+    assert bits.dtype == np.uint32
+    assert bits.view(np.float32).tolist() == [[9, 9]] * 2
+
+
+def test_the_example_in_the_docstring() -> None:
+    finder = doctest.DocTestFinder().find(models.gemm, "gemm", globs={})
+    assert doctest.DocTestRunner().run(finder[0]).failed == 0
+
+
+def asked(made: Schedule, m: int = 2, n: int = 2, k: int = 4) -> None:
+    models.gemm(made)(np.ones((m, k), np.float32), np.ones((k, n), np.float32))
+
+
+GAP = (Region("plain", Bands(pieces=(2,))),)
+TWICE = (Region("plain", columns=Bands(least=2)), Region("plain", Bands(pieces=(2,), places=(1,))))
+SPLIT = to_text(ONE).replace("join = { ", "join = { splits = 2, ")
+OTHER = replace(PLAIN, step=replace(DOT, primitive="VDPBF16PS"))
+BROKEN: list[tuple[Callable[[], object], str]] = [
+    (lambda: asked(replace(ONE, regions=GAP), 3), r"element (2, 0) of 3 x 2 lies in no region"),
+    (lambda: asked(replace(ONE, regions=TWICE)), r"element (1, 0) of 2 x 2 lies in regions 0 and 1"),
+    (lambda: Ranges("given", lengths=(3, 4)).of(9), "K is 9, the lengths given add up to 7: k = 7 is left out"),
+    (lambda: Ranges("given", lengths=(3, 4)).of(6), "k = 6 and more are used, which are not there"),
+    (lambda: Ranges("uniform"), "length is missing; uniform takes length"),
+    (lambda: Ranges("uniform", 3, parts=2), "parts is 2; uniform takes length"),
+    (lambda: Accumulators("f32", 2, block=3), "block is 3; it must be a multiple of count * run = 2"),
+    (lambda: Accumulators("s32"), "format is s32; it must be a float with a sign"),
+    (lambda: GemmStep("fma", "x86-64"), "architecture is 'x86-64'; fma takes none"),
+    (lambda: replace(DOT, order=(0, 0)), "order is [0, 0]; it must be a permutation"),
+    (lambda: models.gemm(replace(ONE, kernels=(OTHER,))), "kernel plain: x86-64 knows no datapath of 'VDPBF16PS'"),
+    (lambda: models.gemm(replace(ONE, kernels=(replace(PLAIN, step=DOT),))), "A bf16, B bf16, accumulator f32, the"),
+    (lambda: replace(ONE, regions=(Region("plan"),)), "regions.0: no kernel 'plan'; did you mean plain"),
+    (lambda: replace(ONE, c=None, kernels=(replace(PLAIN, join=Join("f32", start="c")),)), "the schedule has no C"),
+    (lambda: Bands(pieces=(4,), places=(4,)), "places is 4; it must be a whole number from 0 to 3"),
+    (lambda: asked(replace(ONE, scope=Scope("x", most_k=3))), "K is 4; the schedule holds for K from 0 to 3"),
+    (lambda: models.gemm(ONE)(np.ones((2, 3), np.float32), np.ones((4, 2), np.float32)), "shapes do not fit: A (2, 3)"),
+    (lambda: models.gemm(ONE)(np.ones(3, np.float32), np.ones((3, 2), np.float32)), "operand A is of shape (3,)"),
+    (lambda: models.gemm("openblas_hasvell_f32"), "did you mean openblas_haswell_f32"),
+    (lambda: from_text(to_text(ONE) + "streams = 2\n", "x.toml"), "x.toml.scope.streams: unknown key"),
+    (lambda: from_text(SPLIT, "x.toml"), "x.toml.kernels.0.join.splits: unknown key"),
+    (lambda: from_text("schema = 2", "x.toml"), "x.toml: schema is 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "said"), BROKEN, ids=[said for _, said in BROKEN])
+def test_what_is_wrong_is_named(wrong: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        wrong()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_architecture_of_a_call_takes_the_place_of_the_schedules() -> None:
+    made = replace(ONE, a="bf16", b="bf16", c=None, kernels=(replace(PLAIN, step=replace(DOT, architecture="gfx942")),))
+    with pytest.raises(UsageError, match="gfx942 knows no datapath"):
+        models.gemm(made)
+    assert models.gemm(made, "x86-64").architecture == "x86-64"
+
+
+def test_what_ships_is_read_as_it_was_written() -> None:
+    for name in known_schedules():
+        assert from_text(to_text(schedule_named(name)), name) == schedule_named(name)

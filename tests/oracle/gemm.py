@@ -1,0 +1,198 @@
+"""A matrix product by a schedule, one element at a time, on Fractions (``docs/gemm.md``).
+
+The schedule is a dict of the TOML form.  Every rule is written down again, place by place: which kernel an element has,
+which range and accumulator a k goes to; sums are the oracle's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from oracle.interpreter import evaluate, lanes_in
+from oracle.numbers import encode_value, spec
+
+Table = Mapping[str, Any]
+
+
+def lengths_in(text: str) -> list[int]:
+    return lanes_in(text) if text else []
+
+
+def starts(rule: Table, k: int) -> list[int]:
+    """Where the ranges of K begin, and K."""
+    cut, length, unit = rule.get("cut", "whole"), rule.get("length", k), rule.get("unit", 1)
+    found = [0]
+    if cut == "given":
+        for each in lengths_in(rule["lengths"]):
+            found.append(found[-1] + each)
+        return found
+    if cut == "ceil_split":
+        length = max(1, (k + rule["parts"] - 1) // rule["parts"])
+        while length % unit:
+            length += 1
+    if cut == "residue_first" and k % length:
+        found.append(k % length)
+    while found[-1] < k:
+        left = k - found[-1]
+        step = length
+        if cut == "halve_last" and length < left < 2 * length:
+            step = left // 2
+            while step % unit:
+                step += 1
+        found.append(min(found[-1] + step, k))
+    return found
+
+
+def is_in(rule: Table, place: int, length: int) -> bool:
+    """Whether one place of an axis is chosen."""
+    borders = starts(rule.get("blocks", {}), length)
+    block = max(i for i, start in enumerate(borders) if start <= place)
+    if rule.get("of_blocks") == "first" and block:
+        return False
+    at, left = place - borders[block], borders[block + 1] - borders[block]
+    if left < rule.get("least", 0):
+        return False
+    lead, pieces = lengths_in(rule.get("lead", "")), lengths_in(rule.get("pieces", ""))
+    if not lead + pieces:
+        return True
+    take, places = lengths_in(rule.get("take", "")), lengths_in(rule.get("places", ""))
+    for number, size in enumerate(lead + pieces):
+        used = False
+        while size <= left and not (used and number < len(lead)):
+            if at < size:
+                return (not take or number in take) and (not places or at in places)
+            at, left, used = at - size, left - size, True
+    return False
+
+
+def kernel_of(schedule: Table, i: int, j: int, m: int, n: int) -> Table | None:
+    """The kernel of an element; None where no region has it, or two."""
+    found = [
+        region["kernel"]
+        for region in schedule["regions"]
+        if not region.get("rest") and is_in(region.get("rows", {}), i, m) and is_in(region.get("columns", {}), j, n)
+    ] or [region["kernel"] for region in schedule["regions"] if region.get("rest")]
+    if len(found) != 1:
+        return None
+    return next(kernel for kernel in schedule["kernels"] if kernel["name"] == found[0])
+
+
+def _special(fmt: str) -> Table:
+    """Every NaN of a format of IEEE's layout is the quiet one: exponent all ones, the first fraction bit."""
+    f = spec(fmt)
+    assert f.specials == "ieee"
+    return {"special": {"code": ((1 << f.exponent + 1) - 1) << f.fraction - 1}}
+
+
+def fma(a: tuple[str, int], b: tuple[str, int], c: int, to: str) -> int:
+    tree = {"node": "fma", "acc": "c", "lanes": "0", "to": {"format": to}}
+    path = {"a": a[0], "b": b[0], "c": to, "d": to, "k": 1, "tree": tree, **_special(to)}
+    return evaluate(path, [a[1]], [b[1]], c)
+
+
+def product(a: tuple[str, int], b: tuple[str, int], to: str) -> int:
+    tree = {"node": "exact", "terms": ["0"], "to": {"format": to}}
+    path = {"a": a[0], "b": b[0], "c": "none", "d": to, "k": 1, "tree": tree, **_special(to)}
+    return evaluate(path, [a[1]], [b[1]], None)
+
+
+def one(fmt: str) -> tuple[str, int]:
+    return fmt, encode_value(fmt, Fraction(1), False, "RNE")
+
+
+def add(x: int, y: int, fmt: str) -> int:
+    return fma((fmt, x), one(fmt), y, fmt)
+
+
+def convert(x: int, fmt: str, to: str) -> int:
+    return x if fmt == to else product((fmt, x), one(fmt), to)
+
+
+def neighbours(sums: list[int], fmt: str) -> int:
+    while len(sums) > 1:
+        rest = [sums[-1]] if len(sums) % 2 else []
+        sums = [add(sums[i], sums[i + 1], fmt) for i in range(0, len(sums) - 1, 2)] + rest
+    return sums[0]
+
+
+class Element:
+    """One element: its row of A, its column of B, its kernel, and the datapath of the kernel's primitive."""
+
+    def __init__(self, schedule: Table, kernel: Table, a: Sequence[int], b: Sequence[int], primitive: Table) -> None:
+        self.schedule, self.kernel, self.primitive = schedule, kernel, primitive
+        self.a = [(schedule["a"], code) for code in a]
+        self.b = [(schedule["b"], code) for code in b]
+        self.by = kernel.get("step", {}).get("by", "fma")
+        self.format: str = kernel["accumulators"]["format"]
+
+    def value(self, c: int | None) -> int:
+        join, d = self.kernel["join"], self.schedule["d"]
+        to, start = join["format"], join.get("start", "zero")
+        addend = None if c is None else convert(c, self.schedule["c"], to)
+        if not self.a:
+            return 0 if addend is None else convert(addend, to, d)
+        borders = starts(self.kernel["ranges"], len(self.a))
+        partials = [self.range(range(borders[i], borders[i + 1])) for i in range(len(borders) - 1)]
+        if join.get("order") == "pairwise":
+            partials = [neighbours(partials, to)]
+        sums = {"zero": [0], "first": [], "c": [] if addend is None else [addend]}[start] + partials
+        if addend is not None and start != "c":
+            sums.append(addend)
+        total = sums[0]
+        for each in sums[1:]:
+            total = add(total, each, to)
+        return convert(total, to, d)
+
+    def range(self, lanes: range) -> int:
+        rule, promotion = self.kernel["accumulators"], self.kernel.get("promotion")
+        size = self.primitive["k"] if self.by == "primitive" else 1
+        steps = [lanes[i : i + size] for i in range(0, len(lanes), size)]
+        count, run, block = rule.get("count", 1), rule.get("run", 1), rule.get("block", 1)
+        dealt: list[list[range]] = [[] for _ in range(count)]
+        for number, step in enumerate(steps):
+            whole = number // block < len(steps) // block
+            dealt[number // run % count if whole else 0].append(step)
+        if promotion:
+            held = promotion["format"]
+            sums = [self.promoted(own, promotion) for own in dealt]
+        else:
+            held = self.format
+            sums = [self.chain(own) for own in dealt]
+        if rule.get("join") == "pairwise":
+            return convert(neighbours(sums, held), held, self.kernel["join"]["format"])
+        if rule.get("join") == "halves":
+            while len(sums) > 1:
+                half = len(sums) // 2
+                sums = [add(sums[i], sums[i + half], held) for i in range(half)]
+        total = sums[0]
+        for each in sums[1:]:
+            total = add(total, each, held)
+        return convert(total, held, self.kernel["join"]["format"])
+
+    def promoted(self, steps: list[range], promotion: Table) -> int:
+        total = 0
+        for start in range(0, len(steps), promotion["every"]):
+            part = self.chain(steps[start : start + promotion["every"]])
+            total = add(total, convert(part, self.format, promotion["format"]), promotion["format"])
+        return total
+
+    def chain(self, steps: list[range]) -> int:
+        total, begun = 0, self.kernel["accumulators"].get("start", "zero") == "zero"
+        for step in steps:
+            size = self.primitive["k"] if self.by == "primitive" else 1
+            if self.by == "primitive" and (len(step) == size or self.kernel.get("tail", "zeros") == "zeros"):
+                order = lengths_in(self.kernel["step"].get("order", "")) or list(range(size))
+                x = [self.a[step[p]][1] if p < len(step) else 0 for p in order]
+                y = [self.b[step[p]][1] if p < len(step) else 0 for p in order]
+                total = evaluate(self.primitive, x, y, total)
+                continue
+            for k in step:
+                if not begun:
+                    total, begun = product(self.a[k], self.b[k], self.format), True
+                elif self.by == "multiply_add":
+                    total = add(product(self.a[k], self.b[k], self.format), total, self.format)
+                else:
+                    total = fma(self.a[k], self.b[k], total, self.format)
+        return total
