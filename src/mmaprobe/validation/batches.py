@@ -33,7 +33,7 @@ WIDEST = 5
 """Small batches have fewer tiles or vectors than two to this power."""
 TILES_OF = 4
 """Of four of a tile instruction's vectors three are outputs of whole tiles; the other is alone on a diagonal."""
-AIMED_OF = 1024
+AIMED_OF = 2048
 """The same where all of a tile's outputs are what the family aims at: of so many vectors all but one are outputs."""
 
 
