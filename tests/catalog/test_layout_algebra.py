@@ -398,3 +398,13 @@ def test_matrices_of_shared_memory_have_no_overlap() -> None:
     for major, width in [("k_major", 128), ("mn_major", 16), ("mn_major", 64), ("mn_major_32b", 128)]:
         assert is_bijection(shared_matrix(64, 64, 16, width, major=major).layout)
     assert not is_injective(shared_matrix(64, 64, 16, 128, sbo=512).layout)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("(" * 3000 + "1" + ")" * 3000 + ":" + "(" * 3000 + "1" + ")" * 3000, "is no layout"),
+    ("Sw<3,99999999999,3> o 0 o (8,8):(8,1)", "reaches bits beyond the 64 of an offset"),
+    ("Sw<0,0,-99999999999>", "reaches bits beyond the 64 of an offset"),
+])  # fmt: skip
+def test_a_hostile_text_costs_nothing(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse(text)

@@ -25,6 +25,10 @@ from mmaprobe.errors import UsageError, brief
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 Leaf: TypeAlias = tuple[int, int]
+MOST_BITS = 64
+"""Bits of an offset that a swizzle reaches at most."""
+DEEPEST = 32
+"""Tuples within tuples that the notation takes at most."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Swizzle:
     def __post_init__(self) -> None:
         if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits:
             raise UsageError(f"{self}: bits and base are at least 0, and the shift is no smaller than the bits")
+        if self.bits + self.base + abs(self.shift) > MOST_BITS:
+            raise UsageError(f"{self}: reaches bits beyond the {MOST_BITS} of an offset")
 
     def __call__(self, offset: Any) -> Any:
         """S(x), of an integer or an array of integers."""
@@ -223,11 +229,11 @@ def _parse_layout(plain: str, text: str) -> Layout:
 
 
 def _parse_tuple(text: str) -> IntTuple | None:
-    """A nested tuple of digits, brackets and commas; None where the text is anything else."""
+    """A nested tuple of digits, brackets and commas; None where the text is anything else, or too deep."""
     stack: list[list[IntTuple]] = [[]]
     due = True
     for token in re.findall(r"\d+|.", text):
-        if token == "(" and due:
+        if token == "(" and due and len(stack) <= DEEPEST:
             stack.append([])
         elif token.isdecimal() and due:
             stack[-1].append(int(token))
