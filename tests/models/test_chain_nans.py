@@ -40,14 +40,18 @@ def _drawn(path: Datapath, count: int, rng: np.random.Generator) -> Batch:
     return Batch(codes(count, path.k), codes(count, path.k), codes(count))
 
 
+@pytest.mark.parametrize("code", ["own", "positive"])
 @pytest.mark.parametrize("build", _native.engine_builds())
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("priority", PRIORITIES, ids=" ".join)
 def test_the_kernel_is_the_stages(
-    name: str, priority: tuple[str, ...], build: str, monkeypatch: pytest.MonkeyPatch
+    name: str, priority: tuple[str, ...], build: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With x86's own code of an invalid operation one instruction a link does it, with another the links are found."""
     monkeypatch.setenv("MMAPROBE_ISA", build)
-    path = replace(FORMS[name], special=Special("local", INVALID[name], priority))
+    sign = 1 << (63 if name == "f64" else 31)
+    invalid = INVALID[name] ^ (sign if code == "positive" else 0)
+    path = replace(FORMS[name], special=Special("local", invalid, priority))
     assert kernels.kernel(path) == kernels.CHAIN
     vectors = _drawn(path, 4000, np.random.default_rng(PRIORITIES.index(priority)))
     expected = stages.evaluate(path, vectors)

@@ -41,21 +41,26 @@ struct Place {
     }
 };
 
-// c of a tile from the c of its vectors, of which there are a multiple of 16.
+// c of a tile from the c of its vectors, of which there are a multiple of 16; a register of rows at a time.
 template <class Item>
 void spread_addends(const Place& p, const void* vectors) {
-    typedef Item Row __attribute__((vector_size(STRIP * sizeof(Item))));
+    constexpr int ROWS = sizeof(Item) < 8 ? STRIP : STRIP / 2;
+    typedef Item Row __attribute__((vector_size(ROWS * sizeof(Item))));
     const Item* c = static_cast<const Item*>(vectors);
     Row even;
-    for (int i = 0; i < STRIP; ++i) even[i] = i % 2 ? Item(0) : Item(~Item(0));
-    for (int strip = 0; strip < p.strips; ++strip) {
+    for (int i = 0; i < ROWS; ++i) even[i] = i % 2 ? Item(0) : Item(~Item(0));
+    for (int first = 0; first < p.strips * STRIP; first += ROWS) {
         Row rows;
-        memcpy(&rows, c + strip * STRIP, sizeof rows);
-        Item* to = reinterpret_cast<Item*>(p.at[2]) + i64(strip) * p.n * STRIP;
-        for (int j = 0; j < p.n; ++j, to += STRIP) {
-            const Row keep = j % 2 ? ~even : even, column = Row{} + c[j];
+        memcpy(&rows, c + first, sizeof rows);
+        Item* to = reinterpret_cast<Item*>(p.at[2]) + i64(first / STRIP) * p.n * STRIP + first % STRIP;
+        const auto put = [&](const Row& keep, Item column) {
             const Row out = (rows & keep) | (column & ~keep);
             memcpy(to, &out, sizeof out);
+            to += STRIP;
+        };
+        for (int j = 0; j < p.n; ++j) {
+            put(even, c[j]);
+            if (++j < p.n) put(~even, c[j]);
         }
     }
 }

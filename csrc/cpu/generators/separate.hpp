@@ -168,15 +168,15 @@ __attribute__((noinline)) void encode_addends(const Domain& domain, const Vector
     }
 }
 
-// The same of what mirrors a product: binary64 gives its leading bit, and what follows, cut. Codes of 32 bits are of
+// The same of what mirrors a product, of vectors first .. last - 1: binary64 gives its leading bit, and what follows, cut. Codes of 32 bits are of
 // products that are exact there.
 template <class Code>
 __attribute__((noinline)) void mirror_products(const Domain& domain, const Addends& aims, const Code* a, const Code* b,
-                                               const i32* scale, int pitch, int count, u64* c) {
+                                               const i32* scale, int pitch, int first, int last, u64* c) {
     const Domain t = domain;
     const Code sign_a = Code(t.a.sign), sign_b = Code(t.b.sign), bits = Code(~u64(0) >> (64 - 8 * t.c.item));
     typedef std::conditional_t<sizeof(Code) == 8, i64, i32> Number;
-    MMAPROBE_SIDE_BY_SIDE for (int n = 0; n < count; ++n) {
+    MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) {
         const int at = larger(aims.mirror[n], 0) * pitch + n;
         const Significand x = significand(t.a, a[at]), y = significand(t.b, b[at]);
         const double u = double(Number(x.value)), v = double(Number(y.value)), product = u * v;
@@ -191,29 +191,30 @@ __attribute__((noinline)) void mirror_products(const Domain& domain, const Adden
     }
 }
 
-// What vectors of a tile hold in their lanes and in C, member by member of `Circuit`.
+// What vectors of a tile hold in their lanes and in C, member by member of `Circuit`; what a group has in common stays
+// with it.
 template <class Code>
 struct Circuits {
     Code a[VECTORS], b[VECTORS], a_other[VECTORS], b_other[VECTORS], a_third[VECTORS], b_third[VECTORS], c[VECTORS];
-    i32 lane[VECTORS], other[VECTORS], third[VECTORS], dropped[VECTORS], mirror[VECTORS];
+    i32 third[VECTORS];
 
+    template <Family FAMILY>
     MMAPROBE_HD void put(int n, const Circuit<Code>& circuit) {
         a[n] = circuit.a;
         b[n] = circuit.b;
-        a_other[n] = circuit.a_other;
         b_other[n] = circuit.b_other;
+        c[n] = circuit.c;
+        if (FAMILY == MULTIPLIER) return;
+        a_other[n] = circuit.a_other;
         a_third[n] = circuit.a_third;
         b_third[n] = circuit.b_third;
-        c[n] = circuit.c;
-        lane[n] = circuit.lane;
-        other[n] = circuit.other;
         third[n] = circuit.third;
-        dropped[n] = circuit.dropped;
-        mirror[n] = circuit.mirrors ? 0 : -1;
     }
-    MMAPROBE_HD CircuitLanes<Code> get(int n, i32 live) const {
-        return {a[n], b[n],    a_other[n], b_other[n], a_third[n], b_third[n],
-                live, lane[n], other[n],   third[n],   dropped[n]};
+    template <Family FAMILY>
+    MMAPROBE_HD CircuitLanes<Code> get(int n, i32 live, const CircuitGroup& group) const {
+        if (FAMILY == MULTIPLIER) return {a[n], b[n], 0, b_other[n], 0, 0, live, group.lane, -1, -1, group.dropped};
+        return {a[n], b[n],        a_other[n],  b_other[n], a_third[n], b_third[n],
+                live, group.large, group.small, third[n],   -1};
     }
 };
 
@@ -229,16 +230,17 @@ __attribute__((noinline)) void aim_circuits(const Domain& domain, const Stream& 
     const u32(*const v)[VECTORS] = words.w;
     MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) {
         const u32 own[8] = {v[0][n], v[1][n], v[2][n], v[3][n], v[4][n], v[5][n], v[6][n], v[7][n]};
-        to.put(n, Circuit<Code>(t, FAMILY, drawn, start + u64(n), own, turns));
+        to.template put<FAMILY>(n, Circuit<Code>(t, FAMILY, drawn, start + u64(n), own, turns));
     }
 }
 
-// Codes of lane k.
-template <class Code>
-__attribute__((noinline)) void circuit_lanes(const Circuits<Code>& from, i32 live, int k, int count, Code* __restrict a,
-                                             Code* __restrict b) {
-    for (int n = 0; n < count; ++n) {
-        const Codes<Code> pair = from.get(n, live).of(k);
+// Codes of lane k of the same vectors.
+template <Family FAMILY, class Code>
+__attribute__((noinline)) void circuit_lanes(const Circuits<Code>& from, i32 live, const CircuitGroup& group, int k,
+                                             int first, int last, Code* __restrict a, Code* __restrict b) {
+    const CircuitGroup turns = group;
+    for (int n = first; n < last; ++n) {
+        const Codes<Code> pair = from.template get<FAMILY>(n, live, turns).of(k);
         a[n] = pair.a;
         b[n] = pair.b;
     }
@@ -439,7 +441,7 @@ class Separate {
         }
         t.c.item > 4 ? encode_addends<u64>(t, v, addends, padded, c) : encode_addends<u32>(t, v, addends, padded, c);
         if (sizeof(Code) == 8 || (t.c.item <= 4 && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS))
-            return mirror_products<Code>(t, addends, a, b, aims.scale, pitch, padded, c);
+            return mirror_products<Code>(t, addends, a, b, aims.scale, pitch, 0, padded, c);
         for (int n = 0; n < count; ++n) {
             if (addends.mirror[n] < 0) continue;
             const int at = addends.mirror[n] * pitch + n;
@@ -557,27 +559,30 @@ class Separate {
         return !is_wide() && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS && (!t.c.present || t.c.item <= 4);
     }
 
+    template <class Code>
+    void circuit_addends(const Circuits<Code>& pairs, bool mirrors, int first, int last) {
+        if (!mirrors) {
+            const Code bits = Code(~u64(0) >> (64 - 8 * t.c.item));
+            for (int n = first; n < last; ++n) c[n] = pairs.c[n] & bits;
+            return;
+        }
+        for (int n = first; n < last; ++n) addends.mirror[n] = addends.delta[n] = aims.scale[n] = 0;
+        mirror_products<Code>(t, addends, pairs.a, pairs.b, aims.scale, pitch, first, last, c);
+    }
+
     // Circuits of floats, group by group.
     template <Family FAMILY, class Code>
     void float_circuits(i64 done, int count, int padded, Circuits<Code>& pairs) {
         const u64 start = call.start + u64(done);
+        Code *const a = reinterpret_cast<Code*>(codes.data()), *const b = a + pitch * live;
         for (int first = 0, last; first < padded; first = last) {
             const u64 index = start + u64(first);
             last = smaller(padded, first + (1 << GROUP_BITS) - int(index & ((1u << GROUP_BITS) - 1)));
             const CircuitGroup group(t, FAMILY, index, stream.draw(index >> GROUP_BITS, SHARED, 0));
             aim_circuits<FAMILY>(t, stream, v, group, start, first, last, pairs);
-        }
-        Code *const a = reinterpret_cast<Code*>(codes.data()), *const b = a + pitch * live;
-        for (int k = 0; k < live; ++k) circuit_lanes(pairs, live, k, padded, a + k * pitch, b + k * pitch);
-        if (t.c.present) {
-            const Code bits = Code(~u64(0) >> (64 - 8 * t.c.item));
-            for (int n = 0; n < padded; ++n) {
-                c[n] = pairs.c[n] & bits;
-                addends.mirror[n] = pairs.mirror[n];
-                addends.delta[n] = 0;
-                aims.scale[n] = 0;
-            }
-            mirror_products<Code>(t, addends, pairs.a, pairs.b, aims.scale, pitch, padded, c);
+            for (int k = 0; k < live; ++k)
+                circuit_lanes<FAMILY>(pairs, live, group, k, first, last, a + k * pitch, b + k * pitch);
+            if (t.c.present) circuit_addends(pairs, group.mirrors, first, last);
         }
         store_circuits(done, count, a, b);
     }
