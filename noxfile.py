@@ -1,6 +1,7 @@
 """Sessions of the project: ``nox -s lint tests`` runs what every change must pass.
 
 ``wheel`` builds what users install and uses it outside the checkout;
+``docs`` redraws the pictures and builds the site;
 ``stranger`` runs the README's two commands on a machine with what they ask for;
 ``long`` runs what its test command leaves out; ``sanitize`` runs random records
 under sanitizers; ``interpreters`` compares the
@@ -253,8 +254,9 @@ def peer(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Redraw the pictures from the shipped parameters, and run the Python of README and docs/layouts.md."""
-    session.install(".[plot]")
+    """Redraw the pictures, run the Python of README and docs/layouts.md, build the site into build/site (no warnings)."""
+    session.install(".[plot,docs]")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
     session.run("python", "docs/pictures.py")
     session.run("python", "-m", "doctest", "README.md", "docs/layouts.md")
 

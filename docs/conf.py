@@ -1,0 +1,90 @@
+"""The site of the documentation, and the pages of it that are made from the package: ``nox -s docs``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.catalog.architectures import every, ships, tables
+from mmaprobe.probing.questions import PROBES
+from mmaprobe.report.datapath.known import parameter_lines, parameter_rows
+
+project = "mmaprobe"
+release = metadata.version("mmaprobe")
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+html_theme = "furo"
+html_title = f"mmaprobe {release}"
+exclude_patterns = ["recipes"]
+suppress_warnings = ["toc.not_included"]  # the pages of architectures, which a table names
+myst_heading_anchors = 4
+autodoc_typehints = "description"
+DOCS = Path(__file__).parent
+MADE = DOCS / "made"
+
+
+def questions() -> Iterator[str]:
+    """A section a question: what it asks, the experiment as its file states it, the rivals, its source."""
+    yield "# How each question works\n"
+    yield "In the order in which they are asked. Each is a file of its own that knows no model and no parameter file."
+    for name, probe in PROBES.items():
+        module = inspect.getmodule(probe.experiment)
+        assert module is not None
+        yield f"\n## {name}\n\n*{probe.asks[0].upper()}{probe.asks[1:]}?*\n"
+        yield inspect.cleandoc(str(module.__doc__)).replace("``", "`") + "\n"
+        yield f"Rivals: {probe.rivals}. Source: `src/{module.__name__.replace('.', '/')}.py`."
+
+
+def architecture(name: str) -> Iterator[str]:
+    """What is known of every primitive, as ``mmaprobe parameters show`` says it."""
+    yield f"# {name}\n"
+    yield f"`mmaprobe parameters show {name}` prints this page; every line is explained in [the words](../words.md).\n"
+    yield "```text"
+    yield from parameter_lines(name)
+    yield "```"
+
+
+def architectures(names: Iterable[str]) -> Iterator[str]:
+    """A row an architecture: its products, how many primitives have a datapath, and on what these rest."""
+    products = {name: each for table in tables()["products"] for name, each in table.items() if name != "source"}
+    yield "# Architectures\n"
+    yield "What ships, and on what it rests: each primitive counted by the basis of its datapath.\n"
+    yield "| architecture | products | primitives | measured | recorded | published | predicted |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in names:
+        count = Counter(row["basis"] for row in parameter_rows(name))
+        cells = (str(count[basis]) for basis in ("measured", "recorded", "published", "predicted"))
+        called = ", ".join(products.get(name, []))
+        yield f"| [{name}](architecture_{name}.md) | {called} | {count.total()} | {' | '.join(cells)} |"
+
+
+def make(*_: Any) -> None:
+    """Write the pages of ``docs/made``."""
+    MADE.mkdir(exist_ok=True)
+    names = [name for name in every().names if ships(name)]
+    pages = {"questions": questions(), "architectures": architectures(names)}
+    pages |= {f"architecture_{name}": architecture(name) for name in names}
+    for name, lines in pages.items():
+        (MADE / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def inside(_: Any, __: str, text: list[str]) -> None:
+    """A page as the site can show it: files of a checkout are named, not linked; diagrams are text."""
+    text[0] = re.sub(r"\[([^\]]*)\]\((?:\.\./)+((?!docs/)[^)#]*\.md)[^)]*\)", outside, text[0])
+    text[0] = text[0].replace("```mermaid", "```text")
+
+
+def outside(link: re.Match[str]) -> str:
+    """What stands for a link that may lead out of the folder."""
+    path = link[2]
+    return link[0] if (DOCS / path).exists() or (DOCS / "made" / path).exists() else f"{link[1]} (`{path}`)"
+
+
+def setup(app: Any) -> None:
+    """Pages are made before Sphinx looks for them."""
+    app.connect("source-read", inside)
+    make()
