@@ -254,7 +254,7 @@ def peer(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Redraw the pictures, run the Python of README and docs/layouts.md, build the site into build/site (no warnings)."""
+    """Redraw the pictures, run the Python of README and docs/layouts.md, build the site without a warning."""
     session.install(".[plot,docs]")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
     session.run("python", "docs/pictures.py")
