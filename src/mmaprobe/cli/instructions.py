@@ -19,6 +19,9 @@ def instructions(
     operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
     basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
+    find: Annotated[
+        str | None, typer.Option(help="What another name may mean: of SASS, CuTe, LLVM, or cut short.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
@@ -26,6 +29,8 @@ def instructions(
     from mmaprobe.report.tables import instructions as report
     from mmaprobe.report.tables.listing import table
 
+    if find is not None:
+        return show(report.meaning_rows(find, architecture), as_json, report.MEANINGS)
     chosen = report.FormFilter(instruction, family, operand_type, kind, basis)
     if architecture is None:
         counts = report.architecture_counts(chosen)
