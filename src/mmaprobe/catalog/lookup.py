@@ -400,4 +400,9 @@ def _unmatched(architecture: str, glob: str) -> str:
 
 def matches(made: Instruction, glob: str) -> bool:
     """Whether an instruction's id or short form is what a glob says."""
-    return fnmatchcase(made.id, glob) or fnmatchcase(short(made.id), glob)
+    return matches_text(made.id, glob)
+
+
+def matches_text(identifier: str, glob: str) -> bool:
+    """Whether an id or its short form is what a glob says."""
+    return fnmatchcase(identifier, glob) or fnmatchcase(short(identifier), glob)

@@ -91,7 +91,11 @@ def layout(
 def explain_command(
     architecture: Annotated[str, typer.Argument(help="Architecture, such as sm_90a, or a parameter file.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id.")],
-    operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
+    operands: Annotated[
+        list[str],
+        typer.Argument(help="As they are printed: a=0x3c00,1.5 b=0x1*16 c=0; or K of a, K of b, c, an item a word."),
+    ],
+    as_json: JsonOption = False,
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
     from mmaprobe.operands import literal
@@ -101,6 +105,11 @@ def explain_command(
     wanted = found.instruction
     vector = literal.parse_vector(wanted, operands)
     dense = found.dense(vector)
+    if as_json:
+        emit(explain.as_json(found, vector))
+        return 0
+    if zeros := literal.not_given(wanted, operands):
+        out().print(f"not given, and so 0: {'; '.join(zeros)}", markup=False, soft_wrap=True)
     if vector.metadata is not None:
         out().print(explain.selection(wanted, vector.metadata))
     out().print(explain.render(found.datapath, dense))
