@@ -1,16 +1,27 @@
-"""mmaprobe: find out, bit for bit, what a matrix unit computes, and prove it."""
+"""mmaprobe: find out, bit for bit, what a matrix unit computes, and prove it.
 
-from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Any
+The verbs: ``devices`` and ``device``, ``architectures``, ``instructions`` and ``instruction``; ``model`` and ``gemm``
+compute; ``probe``, ``derive`` and ``read_tree`` find out; ``validate`` and what is named like it compare, and
+``replay`` asks again; ``run`` and ``bring_up`` do all of it.  Each has an example: ``help(mmaprobe.model)``.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+import typing as _typing
+from importlib import metadata as _metadata
 
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
+    from mmaprobe import devices
     from mmaprobe.api import (
         add_catalog,
+        architectures,
         derive,
         device,
         instruction,
+        instructions,
         model,
         probe,
         read_tree,
@@ -23,7 +34,7 @@ if TYPE_CHECKING:
     from mmaprobe.models.gemm import gemm
     from mmaprobe.runs import bring_up, run
 
-__version__ = metadata.version("mmaprobe")
+__version__ = _metadata.version("mmaprobe")
 
 __all__ = [
     "CannotWriteError",
@@ -34,11 +45,14 @@ __all__ = [
     "UsageError",
     "__version__",
     "add_catalog",
+    "architectures",
     "bring_up",
     "derive",
     "device",
+    "devices",
     "gemm",
     "instruction",
+    "instructions",
     "merge",
     "model",
     "probe",
@@ -52,8 +66,8 @@ __all__ = [
 ]
 
 _VERBS = (
-    "add_catalog", "derive", "device", "instruction", "model", "probe", "read_tree", "replay", "replicate", "validate",
-    "validate_witnesses",
+    "add_catalog", "architectures", "derive", "device", "instruction", "instructions", "model", "probe",
+    "read_tree", "replay", "replicate", "validate", "validate_witnesses",
 )  # fmt: skip
 _HOMES = dict.fromkeys(_VERBS, "mmaprobe.api")
 _HOMES |= dict.fromkeys(("bring_up", "run"), "mmaprobe.runs")
@@ -61,8 +75,16 @@ _HOMES["gemm"] = "mmaprobe.models.gemm"
 _HOMES |= dict.fromkeys(("merge", "validate_plan"), "mmaprobe.campaigns")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """A public verb, loaded when it is first asked for: a probe that is imported alone never loads a model."""
-    if name not in _HOMES:
+    if name == "devices":  # a verb, and the room that it lists
+        return _importlib.import_module("mmaprobe.devices")
+    home = _HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module 'mmaprobe' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(_importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not, and nothing else."""
+    return sorted(__all__)

@@ -20,10 +20,10 @@ from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard
 from mmaprobe.campaigns.verbs import CampaignOptions
 from mmaprobe.cli import main
+from mmaprobe.devices import listed
 from mmaprobe.devices.base import Device, Serial, open_device
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.store import Store
-from mmaprobe.report.tables import listing
 from mmaprobe.validation.summary import Screening
 
 MODEL = "model:x86-64+intel"
@@ -61,7 +61,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Engine(run_order, options.workers, lambda: None)
 
     names = {"cuda": ["cuda:0", "cuda:1", "cuda:2"], "hip": ["hip"]}
-    monkeypatch.setattr(listing, "device_names", names.__getitem__)
+    monkeypatch.setattr(listed, "device_names", names.__getitem__)
     monkeypatch.setattr(engines, "open_device", opened)
     monkeypatch.setitem(engines.ENGINES, "local", threads)  # type: ignore[arg-type]
 
@@ -120,7 +120,7 @@ def test_a_budget_and_an_instruction_that_fails_are_in_the_line(monkeypatch: pyt
     ("cuda:1", UsageError, "--all-gpus is about more than cuda:1"), ("cpu", UsageError, "cpu is none: leave it out"),
 ])  # fmt: skip
 def test_where_there_is_none(which: str, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "device_names", lambda scheme: [scheme])
+    monkeypatch.setattr(listed, "device_names", lambda scheme: [scheme])
     with pytest.raises(error, match=said):
         visible_gpus(which)
 

@@ -18,7 +18,7 @@ from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
 from mmaprobe.campaigns.summary_rows import campaign_lines, summary_of_campaign
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
+from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
@@ -330,7 +330,7 @@ def test_canaries_of_tiles_are_reported(name: str) -> None:
 
 def test_an_engine_of_processes_makes_the_same(tmp_path: Path, dated: None) -> None:
     options = CampaignOptions(seed=3, out=tmp_path / "two", shards=4, engine=EngineOptions(workers=2))
-    campaign = validate_plan(X86, X86, PLAN, options)
+    campaign = carry_out(X86, X86, PLAN, options)
     write_all(tmp_path / "one", 1)
     write_campaign(put_together(read_shards([tmp_path / "one"])), tmp_path / "alone")
     assert campaign.exit_code == 0
@@ -342,15 +342,15 @@ def test_going_on_takes_what_is_there(tmp_path: Path, dated: None) -> None:
     write_all(tmp_path / "all", 3)
     write_shard(read_shard(tmp_path / "all" / shard_name(Shard(1, 3))), out / SHARDS)
     with pytest.raises(UsageError, match="holds a campaign already; go on with --resume"):
-        validate_plan(X86, X86, PLAN, CampaignOptions(seed=3, out=out))
+        carry_out(X86, X86, PLAN, CampaignOptions(seed=3, out=out))
     with pytest.raises(UsageError, match="was begun with another seed"):
-        validate_plan(X86, X86, PLAN, CampaignOptions(seed=4, out=out, resume=True))
+        carry_out(X86, X86, PLAN, CampaignOptions(seed=4, out=out, resume=True))
     with pytest.raises(UsageError, match="was begun with another plan"):
-        validate_plan(X86, X86, replace(PLAN, states=True), CampaignOptions(out=out, resume=True))
-    campaign = validate_plan(X86, X86, PLAN, CampaignOptions(out=out, resume=True))
+        carry_out(X86, X86, replace(PLAN, states=True), CampaignOptions(out=out, resume=True))
+    campaign = carry_out(X86, X86, PLAN, CampaignOptions(out=out, resume=True))
     assert (campaign.seed, campaign.exit_code) == (3, 0)
     assert len(list((out / SHARDS).iterdir())) == 3
-    assert validate_plan(X86, X86, PLAN, CampaignOptions(out=out, resume=True)).exit_code == 0
+    assert carry_out(X86, X86, PLAN, CampaignOptions(out=out, resume=True)).exit_code == 0
 
 
 def test_a_worker_that_dies_loses_its_shard_alone(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.campaigns.shard_file import SUFFIX, write_shard
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
+from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError, UsageError
 
@@ -76,7 +76,7 @@ def held_against_one_shard(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     plan, out = plan_of(device), tmp_path / "out"
     victim = killed(tmp_path / "pids", os.getpid())
-    campaign = validate_plan(device, device, plan, CampaignOptions(seed=3, out=out, shards=3, engine=options))
+    campaign = carry_out(device, device, plan, CampaignOptions(seed=3, out=out, shards=3, engine=options))
     assert victim() > 0
     assert (campaign.exit_code, campaign.vectors) == (0, 60_000)
     assert len(list((out / SHARDS).glob(f"*{SUFFIX}"))) == 3
@@ -105,7 +105,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str, monke
     monkeypatch.setattr(engines, "ANSWERS", 1.0)
     options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("dask", scheduler="tcp://127.0.0.1:9"))
     with pytest.raises(NotHereError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        validate_plan(slow, slow, plan_of(slow), options)
+        carry_out(slow, slow, plan_of(slow), options)
 
 
 @pytest.mark.needs("dask")
@@ -114,7 +114,7 @@ def test_what_is_no_address_is_named(tmp_path: Path, slow: str) -> None:
     with pytest.raises(
         UsageError, match="--scheduler 'nonsense' is no address of a dask scheduler, as tcp://HOST:8786"
     ):
-        validate_plan(slow, slow, plan_of(slow), options)
+        carry_out(slow, slow, plan_of(slow), options)
 
 
 @pytest.mark.needs("dask")
@@ -137,4 +137,4 @@ def test_a_slurm_that_is_not_there_is_named(
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("slurm"))
     with pytest.raises(NotHereError, match=said):
-        validate_plan(slow, slow, plan_of(slow), options)
+        carry_out(slow, slow, plan_of(slow), options)

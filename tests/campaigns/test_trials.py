@@ -20,7 +20,7 @@ from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.campaigns.shard_file import SUFFIX, read_shard, write_shard
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, validate_plan
+from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device, run_vectors
@@ -215,7 +215,7 @@ def test_mismatches_without_end_are_counted_and_not_kept(tmp_path: Path) -> None
     begin, made = time.monotonic(), lookup.instruction(DOT)
     plan = ValidationPlan("mine", (DOT,), least_instructions=1, vectors=200_000, least_vectors=200_000)
     options = CampaignOptions(seed=3, out=tmp_path / "out", shards=2)
-    campaign = validate_plan(f"misbehaving:zeros?of={X86}", X86, plan, options)
+    campaign = carry_out(f"misbehaving:zeros?of={X86}", X86, plan, options)
     assert time.monotonic() - begin < QUICKLY
     model = open_device(X86)
     shares = [generate(made, family, 3, start, count) for family, start, count in generators.plan(made, 200_000)]

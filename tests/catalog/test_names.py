@@ -45,7 +45,7 @@ def test_one_architecture(name: str, architecture: str) -> None:
 
 
 def test_what_a_name_is_taken_for_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    names._say.cache_clear()
+    names.say.cache_clear()
     with caplog.at_level(logging.WARNING, "mmaprobe"):
         for _ in range(3):
             parts("H200")

@@ -14,12 +14,12 @@ from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.gpu.driver import TooOldError
+from mmaprobe.devices.listed import listed
 from mmaprobe.devices.nvidia.device import open_cuda
 from mmaprobe.devices.nvidia.machine import Machine
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.report.tables.doctor import doctor_rows
-from mmaprobe.report.tables.listing import device_rows
 from mmaprobe.toolchain.build import Built
 from mmaprobe.toolchain.nvidia.nvrtc import compile_source
 from mmaprobe.toolchain.pack import write_pack
@@ -234,7 +234,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
 
 
 def test_every_gpu_is_listed(two_gpus: FakeCuda) -> None:
-    rows = [row for row in device_rows() if row["device"].startswith("cuda")]
+    rows = [row.as_row() for row in listed() if row.device.startswith("cuda")]
     assert [row["device"] for row in rows] == ["cuda:0", "cuda:1"]
     assert re.fullmatch(r"NVIDIA H200 sm_90a: \d+ instructions run here", rows[1]["what"])
     found = [row for row in doctor_rows() if row["subject"].startswith("cuda:")]

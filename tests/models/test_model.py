@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -13,8 +14,9 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.errors import UsageError
 from mmaprobe.models import engine
-from mmaprobe.models.model import bind, evaluator
+from mmaprobe.models.model import bind, evaluator, model
 from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.operands.bound import BoundInstruction
@@ -125,7 +127,7 @@ def test_dot_names_what_does_not_fit() -> None:
     a, b = np.zeros((7, 4), np.uint16), np.zeros((5, 4), np.uint16)
     with pytest.raises(ValueError, match="leading axes do not broadcast"):
         MODEL.dot(a, b, np.uint32(0))
-    with pytest.raises(ValueError, match=r"operand b must have shape \(7, 4\), got \(7, 3\)"):
+    with pytest.raises(ValueError, match=r"operand b must have shape \(\.\.\., 4\), got \(7, 3\)"):
         MODEL.dot(a, a[:, :3], np.uint32(0))
 
 
@@ -260,3 +262,29 @@ def test_the_engine_evaluates_what_it_can_and_the_stages_the_rest() -> None:
     one, c = np.full((1, 4), 1e300), np.array([2.0**-1074])
     path = bind(Instruction("t.f64", "t", "test", 1, 1, 4, "f64", "f64", "f64", "f64"), wide)
     assert path.dot(one * [1, -1, 1, -1], one, c) == c
+
+
+def test_vectors_of_one_axis_give_a_result_of_none() -> None:
+    hopper = model("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
+    ones = np.ones(16, np.float16)
+    found = hopper.dot(ones, ones, np.float32(0.5))
+    assert (found.shape, found.dtype, float(found)) == ((), np.float32, 16.5)
+    assert hopper.dot(ones[None], ones, np.float32(0.5)).shape == (1,)
+    assert hopper.dot(ones.view(np.uint16), ones.view(np.uint16), np.uint32(0)).shape == ()
+
+
+def test_whole_matrices_are_told_from_tiles() -> None:
+    hopper = model("sm_90a", "mma.m16n8k16.f32.f16.f16.f32")
+    half = partial(np.ones, dtype=np.float16)
+    with pytest.raises(
+        UsageError, match=r"A \(64, 32\) and B \(32, 48\) are whole matrices.*mmaprobe.gemm\(SCHEDULE\)"
+    ):
+        hopper(half((64, 32)), half((32, 48)), np.ones((64, 48), np.float32))
+    with pytest.raises(UsageError, match=r"of one axis are vectors; m.dot\(a, b, c\) takes them"):
+        hopper(half(16), half(16), np.float32(0))
+    with pytest.raises(UsageError, match=r"operand b must have shape \(16, 8\), got \(16, 7\)"):
+        hopper(half((16, 16)), half((16, 7)), np.ones((16, 8), np.float32))
+    with pytest.raises(UsageError, match=r"operand c of shape \(16, 8\) is missing"):
+        hopper(half((16, 16)), half((16, 8)))
+    with pytest.raises(UsageError, match="operand c is missing"):
+        hopper.dot(half(16), half(16))

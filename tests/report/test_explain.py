@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 
 from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.cli import main
 from mmaprobe.errors import UsageError
 from mmaprobe.models.hexfloat import hexfloat
 from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
-from mmaprobe.operands.literal import parse_item, parse_vector
+from mmaprobe.operands.literal import not_given, parse_item, parse_vector
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -210,3 +212,37 @@ def test_every_value_that_is_shown_can_be_typed(name: str) -> None:
             continue
         item = hexfloat(bool(negative), int(significand), int(exponent))
         assert parse_item("t", fmt, item) == int(code)
+
+
+def test_vectors_are_read_as_they_are_printed() -> None:
+    plain = parse_vector(TILE, ["0x3c00,0x3e00*2", "0x1", "0x0"])
+    named = parse_vector(TILE, ["b=0x1", "c=0x0", "a=0x3c00,0x3e00*2"])
+    assert [(name, value.tolist()) for name, value in named.items()] == [
+        (name, value.tolist()) for name, value in plain.items()
+    ]
+    assert not_given(TILE, ["a=0x3c00,0x3e00*2", "b=0x1", "c=0x0"]) == ["a: lane 3", "b: lanes 1 to 3"]
+    assert not_given(TILE, ["1"] * 9) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a=0x1", "b=0x1"], "operand c is missing; give it as c=..."),
+        (["a=0x1", "a=0x1", "c=0"], "'a' twice"),
+        (["a=0x1", "0x1", "c=0"], "with names its words are a=... b=... c=..."),
+        (["x=0x1", "b=0x1", "c=0"], "'x='"), (["a=", "b=1", "c=0"], "cannot read ''"),
+    ],
+)  # fmt: skip
+def test_words_with_wrong_names_are_refused(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError) as found:
+        parse_vector(TILE, words)
+    assert said in str(found.value)
+
+
+def test_explain_says_which_lanes_are_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["explain", "sm_90a", "mma.m16n8k16.f32.f16.f16.f32", "a=1,2", "b=0x3c00*16", "c=0"]
+    assert main(words) == 0
+    assert "not given, and so 0: a: lanes 2 to 15\n" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["d"], said["vector"]) == (0x40400000, "a=0x3c00,0x4000,0x0*14 b=0x3c00*16 c=0x0")

@@ -17,6 +17,7 @@ from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import run_shard, work_of
 from mmaprobe.catalog import lookup
+from mmaprobe.devices import listed
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.replay import record
 from mmaprobe.errors import UsageError
@@ -24,7 +25,6 @@ from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import generate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.pytest_plugin import expected, pytest_xdist_auto_num_workers, workers
-from mmaprobe.report.tables import listing
 
 pytest_plugins = ["pytester"]
 
@@ -248,7 +248,7 @@ def test_a_bad_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
 def three(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with three GPUs of NVIDIA's, and none of AMD's."""
     here = {"cuda": ["cuda:0", "cuda:1", "cuda:2"], "hip": ["hip"]}
-    monkeypatch.setattr(listing, "device_names", here.__getitem__)
+    monkeypatch.setattr(listed, "device_names", here.__getitem__)
 
 
 @pytest.mark.parametrize(("device", "count"), [
@@ -266,7 +266,7 @@ def test_each_worker_has_a_gpu_of_its_own(three: None) -> None:
     def node(name: str) -> Any:
         return SimpleNamespace(gateway=SimpleNamespace(id=name), workerinput={})
 
-    each = workers.GpuEach(listing.gpu_names("cuda:?pack=p&timeout=5"))
+    each = workers.GpuEach(listed.gpu_names("cuda:?pack=p&timeout=5"))
     nodes = [node(f"gw{number}") for number in range(4)]
     for one in nodes[:3]:
         each.pytest_configure_node(one)

@@ -15,12 +15,12 @@ from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard_file import read_shard, shard_name
 from mmaprobe.campaigns.summary_rows import ends_early
 from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, minutes_of, shards_before
+from mmaprobe.devices.listed import gpu_names
 from mmaprobe.errors import MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.files import Lock
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INTERNAL, NOT_HERE, worst
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.report.mismatches import wrong_devices
-from mmaprobe.report.tables.listing import gpu_names
 from mmaprobe.runs.beginning import file_name
 from mmaprobe.vendors import every, vendor_called
 

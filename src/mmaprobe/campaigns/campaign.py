@@ -19,6 +19,7 @@ from mmaprobe.catalog.states import CONTROL_VALUES
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import MANIFEST, Header, Part, Store, read_manifest
 from mmaprobe.exit_codes import INCONCLUSIVE, run_code
+from mmaprobe.showing import Row, Showing
 from mmaprobe.validation.summary import FamilyCount, Summary, joined
 
 EXAMPLES = 4
@@ -31,8 +32,8 @@ NAMED = 6
 """Shards or instructions that a message names."""
 
 
-@dataclass(frozen=True)
-class CampaignRow:
+@dataclass(frozen=True, repr=False)
+class CampaignRow(Showing):
     """What was compared of one instruction in one control state, and what went wrong with it."""
 
     instruction: str
@@ -40,6 +41,16 @@ class CampaignRow:
     error: str = ""
     code: int = 0
     unfinished: bool = False
+
+    def in_a_line(self) -> str:
+        """The instruction and its counts."""
+        said = self.error or f"{self.mismatches:,} mismatches in {self.vectors:,} vectors"
+        return f"{self.instruction}: {said}"
+
+    def as_row(self) -> Row:
+        """The counts, and what went wrong."""
+        counts = {"vectors": self.vectors, "mismatches": self.mismatches, "exit_code": self.exit_code}
+        return {"instruction": self.instruction, **counts, "error": self.error}
 
     @property
     def vectors(self) -> int:
@@ -65,8 +76,8 @@ class CampaignRow:
         return self.summary.exit_code if self.summary is not None and self.vectors else INCONCLUSIVE
 
 
-@dataclass(frozen=True)
-class Campaign:
+@dataclass(frozen=True, repr=False)
+class Campaign(Showing):
     """A plan's result.  ``left``: parts that the budget did not reach, of ``count``.  ``exhausts``: of an exhaustive
     plan what there is to count through of each instruction."""
 
@@ -85,6 +96,22 @@ class Campaign:
     seconds: float
     ended: str = ""
     exhausts: Mapping[str, Exhausted] = field(default_factory=dict)
+
+    def in_a_line(self) -> str:
+        """The devices and the counts."""
+        counts = (
+            f"{self.mismatches:,} mismatches in {self.vectors:,} vectors of {len(self.rows)} instructions and states"
+        )
+        return f"campaign of {self.device.name} against {self.reference.name}: {counts}, exit code {self.exit_code}"
+
+    def as_row(self) -> Row:
+        """The devices and the counts."""
+        counts = {"vectors": self.vectors, "mismatches": self.mismatches, "exit_code": self.exit_code}
+        return {"device": self.device.name, "reference": self.reference.name, "seed": self.seed, **counts}
+
+    def as_rows(self) -> list[Row]:
+        """A row for each instruction and control state."""
+        return [row.as_row() for row in self.rows]
 
     @property
     def vectors(self) -> int:

@@ -1,4 +1,7 @@
-"""``validate_plan``: a plan's shards run here or by an engine, put together; ``merge``: those that others have run."""
+"""``validate_plan``: a plan's shards run here or by an engine, put together; ``merge``: those that others have run.
+
+``carry_out`` is ``validate_plan`` with its options as a record, which are checked before anything begins.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,43 @@ def minutes_of(plan: ValidationPlan, options: CampaignOptions) -> float:
     return plan.minutes if options.budget is None else options.budget
 
 
-def validate_plan(dut: str, ref: str, plan: str | ValidationPlan, options: CampaignOptions) -> Campaign:
+def validate_plan(
+    dut: str,
+    ref: str,
+    plan: str | ValidationPlan,
+    *,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    budget: float | None = None,
+    shards: int = 0,
+    resume: bool = False,
+    engine: str = "local",
+    workers: int = 1,
+    scheduler: str = "",
+    partition: str = "",
+    progress: Callable[[int], None] | None = None,
+) -> Campaign:
+    """Compare a device with a reference on many instructions as a plan says: a shipped one's name, or a file's path.
+
+    Shards and evidence are kept in ``out``, where ``resume`` goes on; ``budget`` are minutes in place of the plan's.
+    ``engine`` is local (processes), dask (``scheduler``: its address) or slurm (``partition``: one of its own), with so
+    many ``workers``, and ``shards`` are cut as fits them where none are given.  A ``seed`` of None is drawn.
+    ``progress`` is told of vectors compared.
+
+    >>> import mmaprobe
+    >>> from mmaprobe.campaigns.plan import ValidationPlan
+    >>> plan = ValidationPlan("dot products", ("x86.dpps",), least_instructions=1, vectors=1000)
+    >>> mmaprobe.validate_plan("model:x86-64+amd", "model:x86-64+amd", plan, seed=1).exit_code
+    0
+
+    UsageError, NotHereError, CannotWriteError, DeviceError; what an instruction does wrong is in the campaign.
+    """
+    how = EngineOptions(engine, workers, scheduler, partition)
+    place = None if out is None else Path(out)
+    return carry_out(dut, ref, plan, CampaignOptions(seed, place, budget, shards, resume, how, progress=progress))
+
+
+def carry_out(dut: str, ref: str, plan: str | ValidationPlan, options: CampaignOptions) -> Campaign:
     """Compare a device with a reference as a plan says: in this process, or with shards by an engine.
 
     With ``out`` the shards and the evidence made of them are kept there.  UsageError, NotHereError, CannotWriteError,
@@ -85,10 +124,21 @@ def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, optio
     return result
 
 
-def merge(places: Sequence[Path], out: Path) -> Campaign:
-    """Put shards together and write the evidence of the whole into ``out``; UsageError where they do not go
-    together, and where another process writes there."""
-    campaign = put_together(read_shards(places))
+def merge(places: Sequence[str | Path], out: str | Path) -> Campaign:
+    """Put shards together, files or folders of them, and write the evidence of the whole into ``out``.
+
+    >>> import tempfile, mmaprobe
+    >>> from mmaprobe.campaigns.plan import ValidationPlan
+    >>> plan = ValidationPlan("two", ("x86.dpps", "x86.pmaddwd"), least_instructions=2, vectors=500)
+    >>> model = "model:x86-64+amd"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = mmaprobe.validate_plan(model, model, plan, seed=1, shards=2, out=f"{folder}/run")
+    ...     mmaprobe.merge([f"{folder}/run/shards"], f"{folder}/merged").vectors
+    1000
+
+    UsageError where they do not go together, and where another process writes there.
+    """
+    campaign, out = put_together(read_shards([Path(place) for place in places])), Path(out)
     with Lock(out):
         write_campaign(campaign, out)
     return campaign

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from mmaprobe import formats
 from mmaprobe.errors import UsageError, brief
+from mmaprobe.showing import Row, Showing
 
 _ID = re.compile(r"([^{}]*)(?:\{([^{}]*)\})?")
 _TOKEN = re.compile(r"[^\s\"'`;\\%$#@!&|<*?\x00-\x1f]{1,1000}")
@@ -43,8 +44,8 @@ def split(identifier: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return found[1], pairs
 
 
-@dataclass(frozen=True)
-class Instruction:
+@dataclass(frozen=True, repr=False)
+class Instruction(Showing):
     """One matrix or dot-product instruction with its modifiers.
 
     ``blocks`` counts independent MFMA blocks (an extra axis after the batch
@@ -101,6 +102,19 @@ class Instruction:
             raise UsageError(f"{self.id}: a scale format goes with a scale size")
         if self.random is not None and self.random not in RANDOM_FORMATS:
             raise UsageError(f"{self.id}: random is {brief(self.random)}; it is one of {', '.join(RANDOM_FORMATS)}")
+
+    def in_a_line(self) -> str:
+        """Its id, formats and shape."""
+        sparse = ", sparse A" if self.chunk else ""
+        scales = f", {self.scale} scales" if self.scale else ""
+        many = f", {self.blocks} blocks" if self.blocks > 1 else ""
+        of = f"{self.a} x {self.b}" + (f" + {self.c}" if self.c else "")
+        return f"instruction {self.id}: {of} -> {self.d}, {self.m}x{self.n}x{self.k}{many}{scales}{sparse}"
+
+    def as_row(self) -> Row:
+        """What can be filtered by."""
+        names = ("id", "family", "m", "n", "k", "a", "b", "c", "d", "scale", "scale_size", "blocks", "source")
+        return {name: getattr(self, name) for name in names} | {"sparse": bool(self.chunk)}
 
     @property
     def modifier(self) -> dict[str, str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from heapq import nlargest
 from typing import TypeVar
 
-from mmaprobe.catalog import names
+from mmaprobe.catalog import names, spellings
 from mmaprobe.catalog.architectures import Architectures, every
 from mmaprobe.catalog.catalog import Catalog, CatalogEntry, Form
 from mmaprobe.catalog.instruction import Instruction, spell, split
@@ -28,6 +29,8 @@ from mmaprobe.errors import UsageError, near
 
 T = TypeVar("T")
 
+MOST_NAMED = 6
+"""Instructions that an error names where a name may mean several."""
 MOST_COMPARED = 1000
 """Known ids that an unknown one is held against, the likest ones: an error must not keep a person waiting."""
 
@@ -102,11 +105,93 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     )
     if made is not None:
         return made
+    meant = _meant(identifier, architecture)
+    if meant is not None:
+        return meant
     known = [form.first.id for name in architectures() for form in catalog().forms(name)]
     choices = dict.fromkeys([*known, *map(short, known)])
     raise UsageError(
         f"unknown instruction {identifier!r}{_near(identifier, choices)}; see `mmaprobe instructions`{names.ADDED}"
     )
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """An instruction that a name may stand for, the architectures that have it, and as what the name was read."""
+
+    instruction: Instruction
+    architectures: tuple[str, ...]
+    what: str
+
+
+def meanings(name: str, architecture: str | None = None) -> tuple[Meaning, ...]:
+    """The instructions that a name of somebody else's may stand for (``spellings``), on an architecture or on any."""
+    homes = architectures() if architecture is None else tuple(map(names.architecture_of, parts(architecture)))
+    found: dict[Instruction, tuple[list[str], str]] = {}
+    for reading in spellings.readings(name):
+        own: dict[Instruction, list[str]] = {}
+        for home in homes:
+            for made in _read(reading, home):
+                own.setdefault(made, []).append(home)
+        chosen: Sequence[Instruction] = list(own)
+        if reading.lowers:
+            chosen = spellings.of_size(chosen, reading.lowers)
+        elif reading.what == spellings.LOOSE:
+            chosen = spellings.least(chosen)
+        for made in chosen:
+            found.setdefault(made, (own[made], reading.what))
+    return tuple(Meaning(made, tuple(where), what) for made, (where, what) in found.items())
+
+
+def _read(reading: spellings.NameReading, home: str) -> Iterator[Instruction]:
+    """The first instruction of every form of an architecture that a reading means; ids without a glob by themselves."""
+    glob, lowers = reading.glob, reading.lowers
+    if not is_glob(glob):
+        found = [entry for entry in catalog().named(glob) if home in entry.ways]
+        yield from (entry.instruction for entry in found)
+        return
+    native = [form for form in _forms(home, glob) if not lowers or form.way.kind == "native"]
+    alone = [form for form in native if not lowers or len(form.way.primitives) == 1]
+    heads = [(form, form.way.primitives[0].partition("[")[0].upper() if lowers else "") for form in alone]
+    exact = [form for form, head in heads if head == lowers]
+    begun = [form for form, head in heads if head.startswith(f"{lowers}.")]
+    yield from (form.first for form in exact or begun if spellings.fits(reading, form.first))
+
+
+def _meant(identifier: str, architecture: str | None) -> Instruction | None:
+    """The one instruction that a name of somebody else's stands for; None where there is none, UsageError where there
+    are several."""
+    try:
+        found = meanings(identifier, architecture)
+    except UsageError:  # an architecture that the catalog does not know
+        found = meanings(identifier)
+    if architecture is not None and not found:
+        found = tuple(filter(None, (_there(each, architecture) for each in meanings(identifier))))
+    ids = list(dict.fromkeys(each.instruction.id for each in found))
+    if len(ids) > 1:
+        more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+        raise UsageError(
+            f"{identifier!r} may be {', '.join(ids[:MOST_NAMED])}{more}: name one; all of them: "
+            f"mmaprobe instructions --find {shlex.quote(identifier)}"
+        )
+    if not ids:
+        return None
+    names.say(f"{identifier} is {ids[0]}")
+    return _agreed(_home(catalog().named(ids[0]), architecture), architecture)
+
+
+def _there(meaning: Meaning, architecture: str) -> Meaning | None:
+    """The same on another architecture, under the name that its own compiler has for it; None where it has none."""
+    made = meaning.instruction
+    for form in forms(architecture):
+        one = form.first
+        if one.family == made.family and _same_work(one) == _same_work(made):
+            return Meaning(one, (architecture,), meaning.what)
+    return None
+
+
+def _same_work(made: Instruction) -> object:
+    return made.m, made.n, made.k, made.blocks, made.a, made.b, made.c, made.d, made.modifiers, made.chunk
 
 
 def _home(entries: tuple[CatalogEntry, ...], architecture: str | None) -> list[CatalogEntry]:
@@ -258,6 +343,12 @@ def _lowering(wanted: Instruction, part: str) -> Lowering:
     raise UsageError(_lacking(wanted, part, [name for entry in entries for name in entry.ways]))
 
 
+def homes(wanted: Instruction) -> tuple[str, ...]:
+    """The architectures that have an instruction."""
+    entries = catalog().named(unmodified(default_state(unclaimed(wanted))))
+    return tuple(name for name in architectures() if any(name in entry.ways for entry in entries))
+
+
 def _lacking(wanted: Instruction, part: str, homes: list[str]) -> str:
     """``sm_80 has no wgmma; sm_90a has``: the family where the architecture has nothing of it, else the id."""
     family = wanted.family.partition(".")[0]
@@ -309,4 +400,9 @@ def _unmatched(architecture: str, glob: str) -> str:
 
 def matches(made: Instruction, glob: str) -> bool:
     """Whether an instruction's id or short form is what a glob says."""
-    return fnmatchcase(made.id, glob) or fnmatchcase(short(made.id), glob)
+    return matches_text(made.id, glob)
+
+
+def matches_text(identifier: str, glob: str) -> bool:
+    """Whether an id or its short form is what a glob says."""
+    return fnmatchcase(identifier, glob) or fnmatchcase(short(identifier), glob)

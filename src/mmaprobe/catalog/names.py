@@ -43,6 +43,7 @@ class Names:
     targets: Mapping[str, Target]
     generations: Mapping[str, tuple[str, ...]]
     products: Mapping[str, str]
+    driven: Mapping[str, str]
     spelled: Mapping[str, str]
 
 
@@ -58,7 +59,8 @@ def _names(here: Architectures) -> Names:
     products = {_plain(name): arch for group in lists for arch, listed in group.items() for name in listed}
     spelled = {_plain(name): name for group in lists for listed in group.values() for name in listed}
     generations = {name: here.of(name) for name in data["generations"]}
-    return Names(_targets(data["architectures"], here), generations, products, spelled)
+    driven = {_bare(name): arch for group in lists for arch, listed in group.items() for name in listed}
+    return Names(_targets(data["architectures"], here), generations, products, driven, spelled)
 
 
 def _targets(table: Mapping[str, Mapping[str, Any]], here: Architectures) -> dict[str, Target]:
@@ -93,6 +95,13 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
+def _bare(name: str) -> str:
+    """A product's name without what drivers put around it: ``h100`` of ``NVIDIA H100 80GB HBM3``."""
+    words = re.split(r"[\s_/()-]+", re.sub(r"(?i)\bMIG\b.*", "", name).lower())
+    around = re.compile("|".join(tables()["around"]))
+    return "".join(word for word in words if not around.fullmatch(word))
+
+
 def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """The architectures or targets that a name stands for; UsageError with near names for one that means nothing.
 
@@ -105,16 +114,18 @@ def parts(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     plain = _plain(name)
     targets = {_plain(target): target for target in other.targets}
     if plain in targets:
-        _say(f"{name} is {other.targets[targets[plain]].architecture}, less what only that target accepts")
+        say(f"{name} is {other.targets[targets[plain]].architecture}, less what only that target accepts")
         return (targets[plain],)
     if plain in other.generations:
         found = other.generations[plain]
     elif plain in other.products:
         found = (other.products[plain],)
+    elif _bare(name) in other.driven:
+        found = (other.driven[_bare(name)],)
     else:
         every = (*known, *other.generations, *other.spelled.values())
         raise UsageError(f"unknown architecture {name!r}{near(name, every)}; see `mmaprobe instructions`{ADDED}")
-    _say(f"{name} is {', '.join(found)}")
+    say(f"{name} is {', '.join(found)}")
     return found
 
 
@@ -144,5 +155,6 @@ def agreed(name: str, found: tuple[str, ...], ask: Callable[[str], T], what: str
 
 
 @cache
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell once, on standard error, what a name was taken for."""
     LOG.warning("%s", text)

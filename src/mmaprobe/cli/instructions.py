@@ -19,6 +19,9 @@ def instructions(
     operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
     kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
     basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
+    find: Annotated[
+        str | None, typer.Option(help="What another name may mean: of SASS, CuTe, LLVM, or cut short.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
@@ -26,6 +29,8 @@ def instructions(
     from mmaprobe.report.tables import instructions as report
     from mmaprobe.report.tables.listing import table
 
+    if find is not None:
+        return show(report.meaning_rows(find, architecture), as_json, report.MEANINGS)
     chosen = report.FormFilter(instruction, family, operand_type, kind, basis)
     if architecture is None:
         counts = report.architecture_counts(chosen)
@@ -86,7 +91,11 @@ def layout(
 def explain_command(
     architecture: Annotated[str, typer.Argument(help="Architecture, such as sm_90a, or a parameter file.")],
     instruction: Annotated[str, typer.Argument(help="Instruction id.")],
-    operands: Annotated[list[str], typer.Argument(help="K of a, K of b, c: hex codes (0x3c00) or numbers (1.5).")],
+    operands: Annotated[
+        list[str],
+        typer.Argument(help="As they are printed: a=0x3c00,1.5 b=0x1*16 c=0; or K of a, K of b, c, an item a word."),
+    ],
+    as_json: JsonOption = False,
 ) -> int:
     """Print one dot product step by step: products, alignment, what was cut, sum, rounding."""
     from mmaprobe.operands import literal
@@ -96,6 +105,11 @@ def explain_command(
     wanted = found.instruction
     vector = literal.parse_vector(wanted, operands)
     dense = found.dense(vector)
+    if as_json:
+        emit(explain.as_json(found, vector))
+        return 0
+    if zeros := literal.not_given(wanted, operands):
+        out().print(f"not given, and so 0: {'; '.join(zeros)}", markup=False, soft_wrap=True)
     if vector.metadata is not None:
         out().print(explain.selection(wanted, vector.metadata))
     out().print(explain.render(found.datapath, dense))

@@ -12,10 +12,9 @@ from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, show
 @app.command()
 def devices(as_json: JsonOption = False) -> int:
     """List the devices: what is here, and what the others need."""
-    from mmaprobe.report.tables import listing
+    from mmaprobe.devices.listed import listed
 
-    rows = listing.device_rows()
-    return show(rows, as_json, ("device", "here", "what"))
+    return show([dict(each.as_row()) for each in listed()], as_json, ("device", "here", "what"))
 
 
 @app.command()

@@ -168,7 +168,7 @@ def _validate_all_gpus(which: str, ref: str, plan: ValidationPlan, options: Camp
 def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, told: Told) -> int:
     """Run a plan, or one shard of it, and say what was found."""
     from mmaprobe.campaigns.parts import shard_named
-    from mmaprobe.campaigns.verbs import validate_plan, validate_shard
+    from mmaprobe.campaigns.verbs import carry_out, validate_shard
     from mmaprobe.report import progress
 
     if not dut:
@@ -182,7 +182,7 @@ def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options
         if shard:
             return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, told.as_json)
         with going_on(options.out, options.seed):
-            campaign = validate_plan(dut, ref, plan, options)
+            campaign = carry_out(dut, ref, plan, options)
     return _say(campaign, str(options.out or ""), told)
 
 

@@ -12,6 +12,7 @@ from mmaprobe.errors import UsageError, brief
 from mmaprobe.evidence.records import Witness
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.table import Table
+from mmaprobe.showing import Row, Showing
 
 Verdict = Literal["refuted", "equivalent", "open"]
 Key = tuple[str, str]
@@ -33,8 +34,8 @@ class SearchedVectors:
         return {"generators": list(self.generators), "seed": self.seed, "vectors": self.vectors}
 
 
-@dataclass(frozen=True)
-class NeighbourVerdict:
+@dataclass(frozen=True, repr=False)
+class NeighbourVerdict(Showing):
     """The verdict on one neighbour.
 
     ``refuted``: ``witness`` is a vector on which the device contradicts it.
@@ -48,6 +49,15 @@ class NeighbourVerdict:
     witness: Witness | None = None
     argument: Argument | None = None
     searched: int = 0
+
+    def in_a_line(self) -> str:
+        """The neighbour and what became of it."""
+        return f"{self.field} = {self.value}: {self.verdict}"
+
+    def as_row(self) -> Row:
+        """The neighbour, the verdict, and what speaks for it."""
+        grounds = self.argument.text if self.argument else self.witness.in_a_line() if self.witness else None
+        return {"field": self.field, "value": self.value, "verdict": self.verdict, "grounds": grounds}
 
 
 RULE_OF_THREE = 3
@@ -113,8 +123,8 @@ def one_in(vectors: int) -> int:
     return vectors // RULE_OF_THREE
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Showing):
     """All verdicts; ``open_fields`` are what a report must not state as a number, after a search in ``pools``;
     ``otherwise`` are datapaths (``OTHERWISE``), each as what it has otherwise, and as a table."""
 
@@ -122,6 +132,24 @@ class Certificate:
     pools: tuple[SearchedVectors, ...] = ()
     coverage: Coverage = Coverage()
     otherwise: tuple[tuple[str, Table], ...] = ()
+
+    def in_a_line(self) -> str:
+        """How many neighbours had which verdict."""
+        return f"certificate: {self.counted()}"
+
+    def counted(self) -> str:
+        """The verdicts, counted."""
+        left = len(self.entries) - self.refuted - self.equivalent
+        return f"{self.refuted} neighbours refuted, {self.equivalent} the same function, {left} open"
+
+    def as_row(self) -> Row:
+        """The counts."""
+        left = len(self.entries) - self.refuted - self.equivalent
+        return {"refuted": self.refuted, "equivalent": self.equivalent, "open": left}
+
+    def as_rows(self) -> list[Row]:
+        """A row for each neighbour."""
+        return [entry.as_row() for entry in self.entries]
 
     @property
     def refuted(self) -> int:

@@ -45,6 +45,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.rewrite import map_encodes
 from mmaprobe.parameters.table import from_table, to_table
 from mmaprobe.probing.suite import with_witnesses
+from mmaprobe.showing import Row, Showing
 
 Change = Callable[[Witness], Witness]
 DerivationStatus = Literal["exact", "bounded", "inconclusive"]
@@ -76,8 +77,8 @@ LEFT = 16
 """Hypotheses that are given where the allowance ran out; a person compares no more."""
 
 
-@dataclass(frozen=True)
-class Derivation:
+@dataclass(frozen=True, repr=False)
+class Derivation(Showing):
     """The outcome: a datapath with its certificate, or the reason why there is none.
 
     ``exact``: every neighbour is refuted, or shown to be the same function.
@@ -116,6 +117,20 @@ class Derivation:
     left: tuple[Datapath, ...] = ()
     telling: tuple[Witness | None, ...] = ()
     spent: Spent = NOTHING
+
+    def in_a_line(self) -> str:
+        """The outcome, and what the certificate counts."""
+        said = self.reason or self.certificate.counted()
+        return f"derivation of {self.instruction}: {self.status}: {said}; {self.vectors:,} vectors asked"
+
+    def as_row(self) -> Row:
+        """The outcome, the counts, and what it cost."""
+        names = ("instruction", "status", "reason", "tiles", "launches", "vectors", "fresh", "seconds")
+        return {name: getattr(self, name) for name in names} | dict(self.certificate.as_row())
+
+    def as_rows(self) -> list[Row]:
+        """The certificate: a row for each neighbour."""
+        return self.certificate.as_rows()
 
     def form(self) -> dict[str, Any]:
         """As evidence keeps it: the datapath in its file form, and the verdicts of the certificate."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mmaprobe.operands.batch import Witness as Witness
+from mmaprobe.showing import Code, NamedResults, Row, Showing
 
 FindingStatus = Literal["exact", "bounded", "inconclusive", "contradictory"]
 
 
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(Showing):
     """The answer to one question about one instruction.
 
     ``answer`` is JSON-able and its shape belongs to the question; ``text`` says
@@ -25,6 +27,28 @@ class Finding:
     witnesses: tuple[Witness, ...] = ()
     tiles: int = 0
     launches: int = 0
+
+    def in_a_line(self) -> str:
+        """The question and its answer in words."""
+        return f"finding {self.question}: {self.status}: {self.text}"
+
+    def as_row(self) -> Row:
+        """The answer, and what it cost."""
+        names = ("question", "status", "text", "answer", "tiles", "launches")
+        return {name: getattr(self, name) for name in names} | {"witnesses": len(self.witnesses)}
+
+    def as_rows(self) -> list[Row]:
+        """Its witnesses."""
+        return [witness.as_row() for witness in self.witnesses]
+
+
+class Findings(NamedResults[Finding]):
+    """The findings of a probe by question."""
+
+    def in_a_line(self) -> str:
+        """How many there are of each status."""
+        counts = Counter(finding.status for finding in self.values())
+        return f"{len(self)} findings: {', '.join(f'{count} {status}' for status, count in counts.items())}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +78,8 @@ class Retest:
         return f"intermittent {wrong}/{self.asked}" if wrong else "gone"
 
 
-@dataclass(frozen=True)
-class Mismatch:
+@dataclass(frozen=True, repr=False)
+class Mismatch(Showing):
     """A vector on which two devices differ; ``stable`` after a retest, ``recipe`` names its origin.
 
     ``vector.d`` is the first answer of the device under test, ``format`` that of the answers.  ``retests``: where it
@@ -78,3 +102,15 @@ class Mismatch:
     device_as: str = ""
     slot: int = 0
     format: str = ""
+
+    def in_a_line(self) -> str:
+        """The recipe, and both answers."""
+        return f"mismatch {self.recipe}: {self.vector.d:#x}, expected {self.expected:#x}"
+
+    def as_row(self) -> Row:
+        """The vector in its smallest form, with both answers to it."""
+        vector, expected = self.vector, self.expected
+        if self.shrunk is not None and self.shrunk_expected is not None:
+            vector, expected = self.shrunk, self.shrunk_expected
+        said = {"kinds": "; ".join(self.kinds), "stable": self.stable, "recipe": self.recipe}
+        return {**vector.as_row(), "expected": Code(expected), **said}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,12 +30,14 @@ def evaluator(datapath: Datapath) -> Evaluate:
     return engine.evaluate if engine.refusal(datapath) is None else stages.evaluate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model(BoundInstruction):
     """The bit-accurate model of an instruction; call it with tiles, or ``dot`` with vectors.
 
     ``sorts``: the compiled code puts sparse metadata in order first.
     """
+
+    kind: ClassVar[str] = "model"
 
     datapath: Datapath
     sorts: bool = False
@@ -44,14 +47,15 @@ class Model(BoundInstruction):
         return _dense(self.instruction, vectors, self.sorts)
 
 
-def bind(instruction: Instruction, datapath: Datapath, sorts: bool = False) -> Model:
-    """The instruction computed by this datapath; ``sorts``: sparse metadata is put in order first."""
+def bind(instruction: Instruction, datapath: Datapath, sorts: bool = False, owner: str = "") -> Model:
+    """The instruction computed by this datapath, ``owner``'s; ``sorts``: sparse metadata is put in order first."""
     return Model(
         instruction,
         partial(run_tiles, instruction, datapath, sorts=sorts),
         partial(run_vectors, instruction, datapath, sorts=sorts),
         datapath,
         sorts,
+        owner=owner,
     )
 
 
@@ -65,7 +69,7 @@ def model(name: str, instruction: str) -> Model:
     file = file_named(name)
     architecture = name if file is None else file.architecture
     found = lookup.instruction(instruction, architecture)
-    return bind(found, datapath_for(architecture, found, file), lowering(found, architecture).sort is not None)
+    return bind(found, datapath_for(architecture, found, file), lowering(found, architecture).sort is not None, name)
 
 
 def run_vectors(instruction: Instruction, datapath: Datapath, vectors: Batch, sorts: bool = False) -> Bits:

@@ -13,6 +13,7 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.sparsity import check_metadata
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.resident import Resident
+from mmaprobe.showing import Code, Row, Showing, codes_text
 
 Bits = NDArray[np.unsignedinteger[Any]]
 PER_RESULT = ("c", "random")
@@ -55,8 +56,8 @@ class Batch:
         return Batch(**{name: value[start:stop] for name, value in self.items()})
 
 
-@dataclass(frozen=True)
-class Witness:
+@dataclass(frozen=True, repr=False)
+class Witness(Showing):
     """One vector and what the device answered, as bit patterns; ``note`` says what it shows."""
 
     a: tuple[int, ...]
@@ -75,6 +76,16 @@ class Witness:
         lists = {name: tuple(int(code) for code in value.reshape(-1)) for name, value in vector.items()}
         single = {name: codes[0] for name in PER_RESULT if (codes := lists.pop(name, None))}
         return cls(**{"c": None} | single, d=int(d), note=note, **lists)  # type: ignore[arg-type]
+
+    def in_a_line(self) -> str:
+        """Operands and answer in hexadecimal."""
+        said = ((name, codes if isinstance(codes, tuple) else (codes,)) for name, codes in self.as_row().items())
+        return "vector " + " ".join(f"{name}={codes_text(codes)}" for name, codes in said if name != "note")
+
+    def as_row(self) -> Row:
+        """The operands that are there, and the answer."""
+        held = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: Code(it) if isinstance(it, int) else it for name, it in held if it not in (None, (), "")}
 
 
 def check_batch(instruction: Instruction, batch: Batch) -> Batch:

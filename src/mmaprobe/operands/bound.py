@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,23 +15,28 @@ from mmaprobe.formats import get
 from mmaprobe.operands.batch import Batch, Bits, check_batch, check_operands, check_vectors, vector_shapes
 from mmaprobe.operands.edge import from_bits, to_bits
 from mmaprobe.operands.resident import Resident
+from mmaprobe.showing import Row, Showing
 
 
-@dataclass(frozen=True)
-class BoundInstruction:
+@dataclass(frozen=True, repr=False)
+class BoundInstruction(Showing):
     """Call it with tiles, or ``dot`` with single vectors; bits in, bits out.
 
     ``run_tiles`` takes a batch of ``Instruction.shapes`` and gives D;
     ``run_vectors`` takes separate vectors a (n, K), b (n, K), c (n,), ... and
     gives d (n,).  Where a unit reads GPU memory of some kinds (``resident``),
-    ``run_operands`` takes a batch whose operands may lie there.
+    ``run_operands`` takes a batch whose operands may lie there.  ``owner``: the
+    device or architecture whose instruction it is.
     """
+
+    kind: ClassVar[str] = "instruction"
 
     instruction: Instruction
     run_tiles: Callable[[Batch], Bits]
     run_vectors: Callable[[Batch], Bits]
     run_operands: Callable[[Mapping[str, Bits | Resident]], Bits] | None = field(default=None, kw_only=True)
     resident: tuple[int, ...] = field(default=(), kw_only=True)
+    owner: str = field(default="", kw_only=True)
 
     def __call__(
         self, A: Any, B: Any, C: Any = None, *, scale_a: Any = None, scale_b: Any = None, metadata: Any = None,
@@ -52,6 +57,7 @@ class BoundInstruction:
         """
         given, typed = self._operands(self.resident, A, B, C, scale_a, scale_b, metadata, random)
         single = given["a"].ndim == len(self.instruction.shapes(1)["a"]) - 1
+        self._check_tiles(given, single)
         if single:
             given = {name: value[None] for name, value in given.items()}
         if self.run_operands is not None:
@@ -71,9 +77,70 @@ class BoundInstruction:
         Kinds and errors are those of a call.
         """
         given, typed = self._operands((), a, b, c, scale_a, scale_b, metadata, random)
+        self._check_lanes(given)
         vectors, lead = self._flatten(_batch(given))
         d = self.run_vectors(check_vectors(self.instruction, vectors))
         return from_bits(d.reshape(lead), get(self.instruction.d), typed, a)
+
+    def in_a_line(self) -> str:
+        """Whose instruction it is, and the shape and format of each operand."""
+        made = self.instruction
+        formats, shapes = made.formats(), {**made.shapes(1), "d": (1, made.m, made.n)}
+        said = [f"{name} {formats[name].name} {shapes[name][1:]}" for name in ("a", "b", "c", "d") if name in formats]
+        return f"{self.kind} {made.id} of {self.owner or 'a datapath'}: {', '.join(said)}"
+
+    def as_row(self) -> Row:
+        """Whose it is, and the instruction's own row."""
+        return {"of": self.owner, **self.instruction.as_row()}
+
+    def as_rows(self) -> list[Row]:
+        """The operands of one tile and the result."""
+        made = self.instruction
+        shapes = {**made.shapes(1), "d": (1, *((made.blocks,) if made.blocks > 1 else ()), made.m, made.n)}
+        named = made.formats() | ({"metadata": get("u8")} if made.chunk else {})
+        return [{"operand": name, "format": named[name].name, "shape": str(shapes[name][1:])} for name in shapes]
+
+    def _check_tiles(self, given: Mapping[str, Bits | Resident], single: bool) -> None:
+        """UsageError where a shape is not that of one tile (``single``) or of as many tiles as A has; in the caller's
+        own shapes, and naming the call that takes what came instead."""
+        made, a, b = self.instruction, given["a"], given["b"]
+        if a.ndim == b.ndim == 1:
+            raise UsageError(f"{made.id}: operands of one axis are vectors; m.dot(a, b, c) takes them")
+        due = {name: shape[1:] for name, shape in made.shapes(1).items()}
+        if _whole_matrices(made, a.shape, b.shape):
+            tile = ", ".join(f"{name} {due[name.lower()]}" for name in "ABC" if name.lower() in due)
+            raise UsageError(
+                f"{made.id}: A {a.shape} and B {b.shape} are whole matrices; m(A, B, C) takes tiles, {tile}, or any "
+                "number of them with one more axis in front, and mmaprobe.gemm(SCHEDULE)(A, B, C) takes matrices"
+            )
+        count = () if single else a.shape[:1]
+        self._check_shapes(given, {name: (*count, *shape) for name, shape in due.items()})
+
+    def _check_lanes(self, given: Mapping[str, Bits | Resident]) -> None:
+        """UsageError where the last axis of an operand is not that of one vector."""
+        for name, (_, *own) in vector_shapes(self.instruction, 1).items():
+            if name not in given:
+                raise UsageError(f"{self.instruction.id}: operand {name} is missing")
+            came = given[name].shape
+            if own and came[-1:] != tuple(own):
+                due = f"(..., {own[0]}){self._each(name)}"
+                raise UsageError(f"{self.instruction.id}: operand {name} must have shape {due}, got {came}")
+
+    def _check_shapes(self, given: Mapping[str, Bits | Resident], due: Mapping[str, tuple[int, ...]]) -> None:
+        for name, shape in due.items():
+            if name not in given:
+                raise UsageError(f"{self.instruction.id}: operand {name} of shape {shape} is missing")
+            if given[name].shape != shape:
+                came = f"got {given[name].shape}"
+                raise UsageError(
+                    f"{self.instruction.id}: operand {name} must have shape {shape}{self._each(name)}, {came}"
+                )
+
+    def _each(self, name: str) -> str:
+        """For how many lanes an item of metadata or scales stands."""
+        made = self.instruction
+        lanes = made.chunk if name == "metadata" else made.scale_size if "scale" in name else 0
+        return f" (one for {lanes} lanes)" if lanes else ""
 
     def _operands(self, kinds: tuple[int, ...], *operands: Any) -> tuple[dict[str, Bits | Resident], bool]:
         """The operands that came, as bit patterns, and whether any of them came in its own type."""
@@ -111,6 +178,15 @@ class BoundInstruction:
             tail = value.shape[len(leads[name]) :]
             flat[name] = np.broadcast_to(value, lead + tail).reshape(count, *tail)
         return Batch(**flat), lead
+
+
+def _whole_matrices(made: Instruction, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether shapes of A and B are those of a matrix product that is larger than the instruction's."""
+    if made.lane_wise or not len(a) == len(b) == 2:
+        return False
+    m, k, n = a[0], b[0], b[1]
+    fits = a[1] * made.k == k * made.selected
+    return fits and (m, k, n) != (made.m, made.k, made.n) and m >= made.m and k >= made.k and n >= made.n
 
 
 def _batch(given: Mapping[str, Bits | Resident]) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 
@@ -25,13 +25,15 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
     """One vector (a batch of one) from a word an operand, in the order a b c scale_a scale_b metadata random.
 
     A word holds the lanes from lane 0, separated by commas; ``x*n`` repeats
-    one, and lanes that are not given are +0 (metadata: the lowest legal item).  Every item as a word of its own
+    one, and lanes that are not given are +0 (metadata: the lowest legal item).  Words may say their operands, as
+    they are printed (``a=0x3c00,0x1 b=... c=0x0``), in any order.  Every item as a word of its own
     (all of a, all of b, c, ...) works too.  An item is a bit pattern
     (``0x3c00``) or a value that the format holds exactly (``1.5``,
     ``-0x1.8p+3``, ``inf``, ``-0``, ``nan``).
     """
     shapes = vector_shapes(instruction, 1)
     places = {name: math.prod(shape) for name, shape in shapes.items()}
+    words = _in_order(instruction, words, places)
     if len(words) == sum(places.values()) != len(shapes):
         rest = iter(words)
         words = [",".join(islice(rest, count)) for count in places.values()]
@@ -49,6 +51,40 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
             for (name, shape), word in zip(shapes.items(), words, strict=True)
         }
     )
+
+
+def not_given(instruction: Instruction, words: Sequence[str]) -> list[str]:
+    """Which lanes of a vector's words are not given, and so +0: ``a: lanes 2 to 15``."""
+    places = {name: math.prod(shape) for name, shape in vector_shapes(instruction, 1).items()}
+    words = _in_order(instruction, words, places)
+    if len(words) != len(places):
+        return []
+    said = []
+    for (name, room), word in zip(places.items(), words, strict=True):
+        counts = [part.partition("*")[2] for part in word.split(",")]
+        given = sum(int(count) if count.isdecimal() else 1 for count in counts)
+        if given < room and name != "metadata":
+            said.append(f"{name}: lane {given}" if given == room - 1 else f"{name}: lanes {given} to {room - 1}")
+    return said
+
+
+def _in_order(instruction: Instruction, words: Sequence[str], places: Mapping[str, int]) -> Sequence[str]:
+    """The words in the operands' order, without the names that they may say; UsageError where names are wrong."""
+    pairs = [word.partition("=") for word in words]
+    if not any(equals for _, equals, _ in pairs):
+        return words
+    named: dict[str, str] = {}
+    for name, equals, word in pairs:
+        if not equals or name not in places or name in named:
+            said = f"{name!r} twice" if name in named else f"{name + equals!r}"
+            raise UsageError(
+                f"{instruction.id}: {said}; with names its words are {' '.join(f'{each}=...' for each in places)}"
+            )
+        named[name] = word
+    missing = [name for name in places if name not in named]
+    if missing:
+        raise UsageError(f"{instruction.id}: operand {', '.join(missing)} is missing; give it as {missing[0]}=...")
+    return [named[name] for name in places]
 
 
 def _row(who: str, fmt: Format, word: str, shape: tuple[int, ...], blank: int) -> Bits:

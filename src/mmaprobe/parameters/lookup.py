@@ -52,6 +52,11 @@ def add_catalog(path: str | Path) -> None:
     Of a parameter file those that it carries along, and its entries: they come before what ships of its architecture,
     in ``load`` and so in ``model:ARCH`` and in what a run compares with.  UsageError naming the file where anything in
     it is wrong; nothing of it is added then.
+
+    >>> import mmaprobe
+    >>> mmaprobe.add_catalog("acme1.toml")
+    Traceback (most recent call last):
+    mmaprobe.errors.UsageError: acme1.toml: No such file or directory
     """
     if "architecture" in read_toml(text_of(Path(path)), str(path)):
         _ADDED.append(AddedParameters(_known_file(Path(path))))

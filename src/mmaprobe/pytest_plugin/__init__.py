@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """``-n auto`` with a GPU under test: a worker for each GPU that the name stands for."""
-    from mmaprobe.report.tables.listing import gpu_names  # every session of pytest loads the plug-in
+    from mmaprobe.devices.listed import gpu_names  # every session of pytest loads the plug-in
 
     return len(gpu_names(str(config.getoption("--device")))) or None
 

@@ -20,7 +20,7 @@ class GpuEach:
     @classmethod
     def begin(cls, config: pytest.Config) -> None:
         """Share out the GPUs that ``--device`` stands for, where it has no number."""
-        from mmaprobe.report.tables.listing import gpu_names  # every session of pytest loads the plug-in
+        from mmaprobe.devices.listed import gpu_names  # every session of pytest loads the plug-in
 
         device = str(config.getoption("--device"))
         names = gpu_names(device)

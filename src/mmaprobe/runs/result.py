@@ -18,12 +18,13 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMAT
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.run_summary import EXIT_CODES, NEW
 from mmaprobe.runs.open_questions.answers import Answer
+from mmaprobe.showing import Row, Showing
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Showing):
     """What was found of one instruction in one control state, now or before (``resumed``).
 
     ``form`` is the instruction in whose row it is reported; by default itself in its default control state.
@@ -40,6 +41,19 @@ class Result:
     findings: tuple[Finding, ...] = ()  # of probes after which nothing was derived
     resumed: Part | None = None
     form: Instruction | None = None
+
+    def in_a_line(self) -> str:
+        """What was derived and compared of it."""
+        derived = self.derivation.status if self.derivation is not None else "not derived"
+        counts = f"{mismatches_of(self):,} mismatches in {vectors_of(self):,} vectors"
+        return f"result {self.instruction.id}: {self.error or derived}, {counts}"
+
+    def as_row(self) -> Row:
+        """The derivation's outcome, and the counts."""
+        derived = self.derivation.status if self.derivation is not None else None
+        counts = {"vectors": vectors_of(self), "mismatches": mismatches_of(self)}
+        said = {"derived": derived, "beside_shipped": self.standing, "error": self.error}
+        return {"instruction": self.instruction.id, **counts, **said}
 
     @property
     def exit_code(self) -> int:
@@ -74,8 +88,8 @@ class Result:
         return (self.form or default_state(self.instruction)).id
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Showing):
     """Everything a run found; ``out`` holds the evidence."""
 
     device: Device
@@ -94,6 +108,20 @@ class Report:
     failure: int = 0  # exit code of what ended the run early, or of a step that is about no single instruction
     answers: tuple[Answer, ...] = ()  # to the open questions
     notes: tuple[str, ...] = ()
+
+    def in_a_line(self) -> str:
+        """The device, the counts, and where the evidence is."""
+        counts = f"{len(self.results)} results, {self.mismatches:,} mismatches in {self.vectors:,} vectors"
+        return f"run of {self.device.name}: {counts}, exit code {self.exit_code}; evidence in {self.out}"
+
+    def as_row(self) -> Row:
+        """The counts."""
+        counts = {"vectors": self.vectors, "mismatches": self.mismatches, "exit_code": self.exit_code}
+        return {"device": self.device.name, "run": self.run, "seed": self.seed, **counts, "out": str(self.out)}
+
+    def as_rows(self) -> list[Row]:
+        """A row for each result."""
+        return [result.as_row() for result in self.results]
 
     @property
     def vectors(self) -> int:

@@ -62,6 +62,12 @@ def run(
     run cleanly: 0 where each state had its ``LEAST_PER_MODE`` vectors (or its share, where that is less), 4 where not.
     ``resume`` goes on in ``out``.  Evidence is written as each part ends.
 
+    >>> import tempfile, mmaprobe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = mmaprobe.run("model:x86-64+intel", instruction="x86.pmaddwd", vectors=1000, seed=1, out=folder)
+    >>> report.exit_code, report.vectors, report.mismatches
+    (0, 1000, 0)
+
     Raises UsageError, NotHereError, CannotWriteError; what a device does wrong is
     in the report.
     """
@@ -92,6 +98,13 @@ def bring_up(
     form had ``LEAST_PER_MODE`` vectors (or ``vectors``, where that is less), 4 where not.
     Slices of at most three minutes go round the steps; every slice is written as it ends, and ``resume`` goes on in
     ``out`` where the last one ended, on the same device with the same driver, kernels and options.
+
+    >>> import tempfile, mmaprobe
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = mmaprobe.bring_up(
+    ...         "model:x86-64+intel", instruction="x86.pmaddwd", vectors=1000, seed=1, out=folder, steps=["validation"])
+    >>> report.exit_code, report.vectors
+    (0, 1000)
 
     Raises UsageError, NotHereError, CannotWriteError; what the device does wrong is in the report.
     """

@@ -49,9 +49,9 @@ def compare_datapaths(old: Datapath, new: Datapath) -> ComparedDatapaths:
     """Whether two datapaths are the same function."""
     if old == new:
         return ComparedDatapaths("same")
-    if _operands(old) != _operands(new):
+    if operands_of(old) != operands_of(new):
         return ComparedDatapaths("another function")
-    made = _instruction(old)
+    made = plain_instruction(old)
     found = difference(made, old, new, SEED, FIRST)
     proof = None if found else same_function(old, new)
     if proof is not None:
@@ -60,12 +60,13 @@ def compare_datapaths(old: Datapath, new: Datapath) -> ComparedDatapaths:
     return ComparedDatapaths("another function", (), *found) if found else ComparedDatapaths("undecided")
 
 
-def _operands(path: Datapath) -> tuple[object, ...]:
+def operands_of(path: Datapath) -> tuple[object, ...]:
+    """What a datapath multiplies and adds, whatever it makes of it: formats, K, scales."""
     scale = (path.scale.format, path.scale.size) if path.scale else None
     return path.a, path.b, path.c, path.d, path.k, path.product.multiply, scale, path.random
 
 
-def _instruction(path: Datapath) -> Instruction:
+def plain_instruction(path: Datapath) -> Instruction:
     """An instruction that computes one such vector."""
     scale = (path.scale.format, path.scale.size) if path.scale else (None, 0)
     return Instruction(

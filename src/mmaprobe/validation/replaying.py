@@ -20,6 +20,7 @@ from mmaprobe.generators.recipe import Recipe, regenerate
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.table import from_table
+from mmaprobe.showing import Row, Showing
 from mmaprobe.validation.examine import Example, examine, look_again
 from mmaprobe.validation.mismatch_file import Saved, tile_of
 from mmaprobe.validation.pair import Pair
@@ -36,8 +37,8 @@ CODES = {"wrong again": MISMATCH, "wrong otherwise": MISMATCH, "right now": EQUA
 """What each outcome of a mismatch makes the command return."""
 
 
-@dataclass(frozen=True)
-class Replayed:
+@dataclass(frozen=True, repr=False)
+class Replayed(Showing):
     """A vector asked again: what was known of it (``before``), what was found ``now``, and the devices; ``smallest``:
     it is the smallest form of the one before."""
 
@@ -48,6 +49,15 @@ class Replayed:
     ref: str
     nan: str = "bits"
     smallest: bool = False
+
+    def in_a_line(self) -> str:
+        """What became of it."""
+        return f"replayed {self.instruction}: {self.dut} against {self.ref}: {self.outcome}: {self.now.recipe}"
+
+    def as_row(self) -> Row:
+        """What became of it, and the vector with both answers."""
+        devices = {"outcome": self.outcome, "instruction": self.instruction, "dut": self.dut, "ref": self.ref}
+        return {**devices, **self.now.as_row()}
 
     @property
     def outcome(self) -> str:

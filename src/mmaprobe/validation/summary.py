@@ -12,6 +12,7 @@ from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
+from mmaprobe.showing import Row, Showing
 
 MOST_PLACES = 64
 """Mismatches whose multiprocessor is kept."""
@@ -74,8 +75,8 @@ class Screening:
         return {**counts, "wrong": self.wrong, "first": first}
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Showing):
     """The outcome of one validation; counts are in vectors.
 
     ``examples`` holds a few mismatches, retested and shrunk; ``planned`` is what
@@ -103,6 +104,23 @@ class Summary:
     notes: tuple[str, ...] = ()
     batches: Batches = Batches()
     coverage: CellCounts = NO_CELLS
+
+    def in_a_line(self) -> str:
+        """The devices, and how many vectors differ."""
+        counts = f"{self.mismatches:,} mismatches in {self.vectors:,} vectors, seed {self.seed}"
+        return f"validation of {self.instruction}: {self.dut} against {self.ref}: {self.verdict}, {counts}"
+
+    def as_row(self) -> Row:
+        """The counts."""
+        names = ("instruction", "dut", "ref", "verdict", "vectors", "mismatches", "seed", "seconds")
+        return {name: getattr(self, name) for name in names}
+
+    def as_rows(self) -> list[Row]:
+        """The counts of each family of generators."""
+        return [
+            {"generator": name, "vectors": count.vectors, "mismatches": count.mismatches}
+            for name, count in self.families
+        ]
 
     def __bool__(self) -> bool:
         """True only where something was compared, nothing differs and the device gave no two answers."""

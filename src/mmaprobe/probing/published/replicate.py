@@ -14,16 +14,36 @@ from mmaprobe.probing.published.suites import Suite, SuiteRow, Table
 from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
+from mmaprobe.showing import Row, Showing
 
 
-@dataclass(frozen=True)
-class Replication:
+@dataclass(frozen=True, repr=False)
+class Replication(Showing):
     """A table's answers on one instruction: the word of each row, None where the formats cannot say its operands."""
 
     suite: Suite
     table: Table
     instruction: Instruction
     words: tuple[int | None, ...]
+
+    def in_a_line(self) -> str:
+        """The suite, the instruction, and whose published words are its own."""
+        same = [column for column in self.table.columns if self.agrees(column)]
+        answers = f"answers as published of {', '.join(same)}" if same else "answers as nobody has published"
+        return f"{self.suite.name} on {self.instruction.id}: {len(self.words)} experiments, {answers}"
+
+    def as_row(self) -> Row:
+        """The suite and whom the answers agree with."""
+        agreeing = ", ".join(column for column in self.table.columns if self.agrees(column))
+        return {"suite": self.suite.name, "instruction": self.instruction.id, "experiments": len(self.words),
+                "agrees_with": agreeing}  # fmt: skip
+
+    def as_rows(self) -> list[Row]:
+        """The experiments: the device's word, then those published."""
+        return [
+            {"experiment": row.name, "word": word, **dict(zip(self.table.columns, row.words, strict=True))}
+            for row, word in zip(self.table.rows, self.words, strict=True)
+        ]
 
     def agrees(self, column: str) -> bool:
         """Whether every word that is published for a column is the device's, and there is one."""

@@ -18,17 +18,19 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lanes import format_lanes
 from mmaprobe.catalog.sparsity import kept_positions
-from mmaprobe.models.hexfloat import difference, shown
+from mmaprobe.models.hexfloat import code_value, difference, shown
+from mmaprobe.models.model import Model
 from mmaprobe.models.numbers import ABSENT, Numbers
 from mmaprobe.models.rounding import first_cut
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Event, Trace
-from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.batch import Batch, Bits, Witness
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, product_name, term_names, term_notes
+from mmaprobe.report.vectors import vector_text
 
 
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:
@@ -54,7 +56,17 @@ def render(datapath: Datapath, vector: Batch) -> Group:
             parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
         parts += _step(datapath, vector, products, number, list(events))
     same = "; ".join(f"{in_words(field)}: {text}" for field, text in classes_of(datapath).items())
-    return Group(*parts, *([Text(f"the same function with {same}", style="dim")] if same else []))
+    return Group(*parts, *([Text(f"no bit of any result depends on this: {same}", style="dim")] if same else []))
+
+
+def as_json(model: Model, vector: Batch) -> dict[str, Any]:
+    """The vector, its result, and the explanation's lines."""
+    d = int(model.run_vectors(vector)[0])
+    witness = Witness.of(vector, d)
+    value = code_value(formats.get(model.instruction.d), d)
+    lines = text(model.datapath, model.dense(vector)).splitlines()
+    return {"instruction": model.instruction.id, "of": model.owner, "vector": vector_text(witness), "d": d,
+            "value": value, "lines": lines}  # fmt: skip
 
 
 def selection(instruction: Instruction, metadata: Bits) -> Table:

@@ -13,10 +13,10 @@ from typing import Any
 
 from mmaprobe import _native
 from mmaprobe.devices.base import open_device, schemes
+from mmaprobe.devices.listed import device_names
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.evidence.silicon import remark
 from mmaprobe.parameters.lookup import edited, known_parameters, load
-from mmaprobe.report.tables.listing import device_names
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 from mmaprobe.vendors import every
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mmaprobe.catalog import lookup, wording
 from mmaprobe.catalog.catalog import Form
+from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lowering import KINDS
 from mmaprobe.catalog.modifiers import unmodified
 from mmaprobe.catalog.names import device_of
@@ -25,6 +26,7 @@ SELECTED = {**{basis: (basis,) for basis in BASES}, "modelled": BASES, NO_MODEL:
 """What ``--basis`` selects."""
 
 COLUMNS = ("instruction", "formats", "lowering", "kind", "datapath", "ids")
+MEANINGS = ("instruction", "formats", "shape", "on", "read_as")
 COUNTS = ("forms", "ids", *KINDS, *BASES, NO_MODEL)
 
 
@@ -67,6 +69,24 @@ class FormFilter:
 
 def _formats(row: FormRow) -> list[str]:
     return [row[name] for name in ("a", "b", "c", "d", "scale", "random") if row[name]]
+
+
+def meaning_rows(name: str, architecture: str | None = None) -> list[dict[str, str]]:
+    """The instructions that somebody else's name may mean, on an architecture or on any, and as what it was read.
+
+    UsageError with the near ids where it means none.
+    """
+    found = lookup.meanings(name, architecture)
+    if not found:
+        made = lookup.instruction(name, architecture)
+        return [_meaning_row(made, lookup.homes(made), "an id")]
+    return [_meaning_row(each.instruction, each.architectures, each.what) for each in found]
+
+
+def _meaning_row(made: Instruction, where: Sequence[str], what: str) -> dict[str, str]:
+    formats = f"{made.a} {made.b} {made.c or '-'} -> {made.d}"
+    return {"instruction": made.id, "formats": formats, "shape": f"{made.m}x{made.n}x{made.k}",
+            "on": ", ".join(where), "read_as": what}  # fmt: skip
 
 
 def form_rows(architecture: str, chosen: FormFilter) -> list[FormRow]:

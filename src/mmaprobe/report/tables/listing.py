@@ -1,4 +1,4 @@
-"""Tables of what exists: devices, instructions, parameters, recorded sets."""
+"""Tables of what exists: vectors of recipes, parameters, recorded sets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe.catalog import lookup
-from mmaprobe.devices.base import open_device, pad_lanes, run_vectors, schemes
+from mmaprobe.devices.base import open_device, pad_lanes, run_vectors
 from mmaprobe.devices.replay import record
-from mmaprobe.errors import MmaprobeError, UsageError, printable
+from mmaprobe.errors import UsageError, printable
 from mmaprobe.evidence import importing
 from mmaprobe.evidence.corpus import Corpus, write_corpus
 from mmaprobe.evidence.missing_vectors_file import as_corpus, read_missing_vectors
-from mmaprobe.evidence.silicon import remark
 from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read_parameter_file
-from mmaprobe.vendors import vendor_called
 
 TableRow = Mapping[str, Any]
 
@@ -46,69 +44,6 @@ def _cell(value: Any) -> str:
 
 
 SETS = ("set", "gpu", "architecture", "instruction", "lanes", "vectors")
-
-
-def device_rows() -> list[dict[str, Any]]:
-    """Every registered device scheme: whether it opens here, and what it is."""
-    rows = []
-    for scheme in schemes():
-        if scheme in USAGE:
-            rows.append({"device": USAGE[scheme], "here": "yes", "what": SCHEMES[scheme]})
-            continue
-        rows += map(_device_row, device_names(scheme))
-    return rows
-
-
-def device_names(scheme: str) -> list[str]:
-    """The devices of a scheme that are here, each GPU by number; the scheme's own name where there is none of them."""
-    try:
-        siblings = getattr(open_device(scheme), "siblings", None)
-    except MmaprobeError:
-        return [scheme]
-    return list(siblings()) if siblings else [scheme]
-
-
-def gpu_names(device: str) -> list[str]:
-    """The GPUs that a device's name stands for: those of its maker that are here for one without a number (``cuda``,
-    ``hip:?pack=FOLDER``), with the options of the name; itself for a numbered one; none for what is no GPU, or not
-    here."""
-    scheme, _, argument = device.partition(":")
-    number, mark, options = argument.partition("?")
-    if vendor_called(scheme) is None:
-        return []
-    if number:
-        return [device]
-    return [f"{name}{mark}{options}" for name in device_names(scheme) if name != scheme]
-
-
-def _device_row(name: str) -> dict[str, Any]:
-    try:
-        device = open_device(name)
-        here = [i for i in device.instructions() if device.supports(i)]
-        info = device.info()
-        what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
-        beside = remark(name, info)
-        return {"device": name, "here": "yes", "what": what.strip() + (f"; {beside}" if beside else "")}
-    except MmaprobeError as error:
-        return {"device": name, "here": "no", "what": str(error)}
-
-
-USAGE = {
-    "model": "model:ARCH or model:FILE.toml",
-    "mutant": "mutant:ARCH/PRIMITIVE/FIELD=VALUE",
-    "replay": "replay:PATH",
-    "process": "process:COMMAND",
-    "function": "function:MODULE:NAME",
-    "misbehaving": "misbehaving:KIND?of=DEVICE",
-}
-SCHEMES = {
-    "model": "a parameter file, as a device",
-    "mutant": "a model with one seeded fault",
-    "replay": "recorded inputs and outputs",
-    "process": "another program over lines or frames",
-    "function": "a Python callable that computes dot products",
-    "misbehaving": "a device that lies, for testing the harness",
-}
 
 
 def vector_rows(recipe: str, architecture: str | None = None) -> list[dict[str, Any]]:

@@ -1,0 +1,113 @@
+"""How a result shows itself: one line where it is printed, a table in a notebook, rows for pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import groupby
+from typing import Any, TypeVar
+
+from mmaprobe.errors import NotHereError, printable
+
+Row = Mapping[str, Any]
+T = TypeVar("T", bound="Showing")
+MOST_ROWS = 60
+"""Rows of a table in a notebook; what is left out is counted, and ``to_frame`` has it."""
+
+
+class Code(int):
+    """A bit pattern: shown in hexadecimal."""
+
+    def __str__(self) -> str:
+        return f"{self:#x}"
+
+
+class Showing:
+    """A result that says itself in one line; what it holds is a table."""
+
+    def in_a_line(self) -> str:
+        """What it is and what it found."""
+        raise NotImplementedError
+
+    def as_row(self) -> Row:
+        """What it says among others of its kind."""
+        raise NotImplementedError
+
+    def as_rows(self) -> Sequence[Row]:
+        """What it holds."""
+        return [self.as_row()]
+
+    def to_frame(self) -> Any:
+        """What it holds as a pandas DataFrame; NotHereError where pandas is not installed."""
+        return frame(self.as_rows())
+
+    def __repr__(self) -> str:
+        return f"<{printable(self.in_a_line())}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.in_a_line(), self.as_rows())
+
+
+class Results(list[T], Showing):
+    """Results of one kind: a list, and a table of a row each."""
+
+    def in_a_line(self) -> str:
+        """How many there are."""
+        return f"{len(self)} results"
+
+    def as_rows(self) -> Sequence[Row]:
+        """A row for each."""
+        return [each.as_row() for each in self]
+
+    def __repr__(self) -> str:
+        return "[" + ",\n ".join(map(repr, self)) + "]"
+
+
+class NamedResults(dict[str, T], Showing):
+    """Results by name: a dictionary, and a table of a row each."""
+
+    def in_a_line(self) -> str:
+        """How many there are."""
+        return f"{len(self)} results"
+
+    def as_rows(self) -> Sequence[Row]:
+        """A row for each."""
+        return [each.as_row() for each in self.values()]
+
+    def __repr__(self) -> str:
+        return "{" + ",\n ".join(f"{name!r}: {each!r}" for name, each in self.items()) + "}"
+
+
+def codes_text(codes: Iterable[int]) -> str:
+    """Lanes as the command line takes them: ``x*n`` for a run."""
+    runs = [(code, len(list(group))) for code, group in groupby(codes)]
+    return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
+
+
+def html_table(caption: str, rows: Sequence[Row]) -> str:
+    """A table without any style of its own, whose texts are texts and nothing else."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
+    lines = ["".join(f"<td>{escape(_cell(row.get(name)))}</td>" for name in names) for row in rows[:MOST_ROWS]]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    left = len(rows) - MOST_ROWS
+    more = f"<p>and {left:,} more rows: to_frame() has them all</p>" if left > 0 else ""
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<p>{escape(printable(caption))}</p>{table}{more}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple) and value and all(isinstance(each, int) for each in value):
+        return codes_text(value)
+    return f"{value:,}" if type(value) is int else printable(str(value))
+
+
+def frame(rows: Sequence[Row]) -> Any:
+    """The rows as a pandas DataFrame; NotHereError where pandas is not installed."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise NotHereError("to_frame makes a pandas DataFrame, and pandas is not here: pip install pandas") from None
+    return DataFrame(list(map(dict, rows)))
