@@ -1,4 +1,4 @@
-"""Hold a tag against every file that names the version: ``python .ci/release_version.py v0.1.0``; 1 where one differs."""
+"""Hold a tag against each file that names the version: ``python .ci/release_version.py v0.1.0``; 1 if one differs."""
 
 from __future__ import annotations
 
