@@ -1,6 +1,6 @@
 """Sessions of the project: ``nox -s lint tests`` runs what every change must pass.
 
-``wheel`` builds what users install and uses it outside the checkout;
+``wheel`` builds what users install and uses it outside the checkout; ``aarch64`` cross-builds another;
 ``docs`` redraws the pictures and builds the site;
 ``stranger`` runs the README's two commands on a machine with what they ask for;
 ``long`` runs what its test command leaves out; ``sanitize`` runs random records
@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
+import zipfile
 from pathlib import Path
 
 import nox
@@ -32,6 +34,8 @@ ones = np.ones((1, 16), np.float16)
 assert float(hopper.dot(ones, ones, np.zeros(1, np.float32))[0]) == 16.0
 print("model called from", mmaprobe.__file__)
 """
+ELF_AARCH64 = 183
+"""The machine that an ELF file for aarch64 names."""
 WHEEL = os.environ.get("MMAPROBE_WHEEL", "")
 """A wheel that was built already, which some sessions install instead of building one."""
 RECOVERED = ("x86-64+amd", "x86-64+intel", "aarch64")
@@ -171,6 +175,25 @@ def wheel(session: nox.Session) -> None:
         job = ("run", "--instruction", "x86.pmaddwd", "--vectors", "10000", "--out", str(bare / "evidence"))
         if platform.machine() == "x86_64":
             session.run(mmaprobe, *job, external=True)
+
+
+@nox.session
+def aarch64(session: nox.Session) -> None:
+    """The wheel for aarch64, cross-built on x86-64 (``apt install g++-aarch64-linux-gnu``) into build/aarch64."""
+    session.install("scikit-build-core>=0.11", "pybind11>=3.0", "cmake", "ninja")
+    suffix = f".cpython-3{sys.version_info.minor}-aarch64-linux-gnu.so"
+    defined = {
+        "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": "aarch64",
+        "CMAKE_CXX_COMPILER": "aarch64-linux-gnu-g++", "PYTHON_MODULE_EXTENSION": suffix,
+    }  # fmt: skip
+    options = [word for name, value in defined.items() for word in ("-C", f"cmake.define.{name}={value}")]
+    target = {"_PYTHON_HOST_PLATFORM": "linux-aarch64", "SETUPTOOLS_EXT_SUFFIX": suffix}
+    built = Path("build/aarch64").resolve()
+    session.run("pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(built), ".", *options, env=target)
+    with zipfile.ZipFile(next(built.glob("mmaprobe-*aarch64.whl"))) as wheel:
+        module = wheel.read(f"mmaprobe/_native{suffix}")
+    if module[:4] != b"\x7fELF" or int.from_bytes(module[18:20], "little") != ELF_AARCH64:
+        session.error("the wheel's module is not for aarch64")
 
 
 @nox.session
