@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib as _importlib
 import typing as _typing
-from importlib import metadata as _metadata
 
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 
@@ -34,7 +33,7 @@ if _typing.TYPE_CHECKING:
     from mmaprobe.models.gemm import gemm
     from mmaprobe.runs import bring_up, run
 
-__version__ = _metadata.version("mmaprobe")
+    __version__: str
 
 __all__ = [
     "CannotWriteError",
@@ -76,7 +75,9 @@ _HOMES |= dict.fromkeys(("merge", "validate_plan"), "mmaprobe.campaigns")
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """A public verb, loaded when it is first asked for: a probe that is imported alone never loads a model."""
+    """A public name, loaded when it is first asked for: a probe that is imported alone never loads a model."""
+    if name == "__version__":
+        return _importlib.import_module("importlib.metadata").version("mmaprobe")
     if name == "devices":  # a verb, and the room that it lists
         return _importlib.import_module("mmaprobe.devices")
     home = _HOMES.get(name)

@@ -21,7 +21,7 @@ def test_a_row_says_what_the_manifest_does(tmp_path: Path, capsys: pytest.Captur
     night(tmp_path / "b", part(), part(MADD, vectors=20, wrong=3), day=2, device="cuda:1", identity=GPU)
     night(tmp_path / "deep" / "er" / "a", part(vectors=7), day=1)
     assert main(["evidence", "list", "--json", str(tmp_path)]) == 0
-    first, second = json.loads(capsys.readouterr().out)
+    first, second = json.loads(capsys.readouterr().out)["rows"]
     assert (first["path"], first["vectors"], first["outcome"]) == (str(tmp_path / "deep" / "er" / "a"), 7, "equal")
     told = {
         key: second[key]

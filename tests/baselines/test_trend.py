@@ -37,7 +37,7 @@ def nights(tmp_path: Path) -> Path:
 def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     capsys.readouterr()
     assert main([*words, "--json"]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
     return found
 
 

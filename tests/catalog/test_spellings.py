@@ -100,7 +100,7 @@ def test_parts_are_left_out_in_order_alone() -> None:
 
 def test_what_a_name_may_mean_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["instructions", "H100", "--find", "HMMA.16816.F32", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["instruction"] == MMA
     assert row["on"] == "sm_90a"
     assert main(["instructions", "--find", "x86.vdpbf16ps"]) == 0

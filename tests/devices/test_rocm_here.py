@@ -33,7 +33,7 @@ pytestmark = [
 def hip_row(rocm: bool) -> dict[str, str]:
     done = python(COMMAND, "devices", "--json", rocm=rocm)
     assert done.returncode == 0, done.stderr
-    (row,) = (row for row in json.loads(done.stdout) if row["device"].startswith("hip"))
+    (row,) = (row for row in json.loads(done.stdout)["rows"] if row["device"].startswith("hip"))
     return dict(row)
 
 
@@ -57,7 +57,7 @@ def test_its_compiler_needs_no_gpu() -> None:
     """By itself where it serves the architecture; another one where it does not, whatever LLVM makes of that."""
     done = python(COMMAND, "compile", "--arch", "gfx90a", "--instruction", NAME, "--compiler", "hiprtc", "--json")
     assert done.returncode == 0, done.stderr
-    assert [row["status"] for row in json.loads(done.stdout)["kernels"]] == ["compiled"]
+    assert [row["status"] for row in json.loads(done.stdout)["rows"]["kernels"]] == ["compiled"]
     done = python(COMMAND, "compile", "--arch", "gfx1250", "--compiler", "hiprtc")
     assert done.returncode == 3
     assert "does not compile for gfx1250: update ROCm, or set MMAPROBE_CLANG" in done.stderr

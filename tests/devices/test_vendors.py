@@ -72,7 +72,7 @@ def test_nothing_outside_its_folders_says_a_vendors_name() -> None:
 def test_its_devices_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert "pretend" in schemes()
     assert main(["devices", "--json"]) == 0
-    rows = {row["device"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["device"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     for index in range(2):
         assert rows[f"pretend:{index}"]["here"] == "yes"
         assert rows[f"pretend:{index}"]["what"].startswith("Pretend P1 ptd1: ")

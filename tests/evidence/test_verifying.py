@@ -49,7 +49,7 @@ def test_what_a_run_wrote_is_whole_and_its_verdict_is_counted(folder: Path, caps
     assert main(["evidence", "verify", str(folder)]) == 0
     assert "evidence: equal; finished, 2 instructions, 4,000 vectors, 0 mismatches" in capsys.readouterr().out
     assert main(["evidence", "verify", "--json", str(folder)]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
+    (told,) = json.loads(capsys.readouterr().out)["rows"]
     assert {each["file"]: each["sha256"] for each in told["files"]} == {
         path.relative_to(folder).as_posix(): files.digest_of(path.read_bytes()) for path in folder.rglob("*.json")
     }

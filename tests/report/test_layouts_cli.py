@@ -15,7 +15,7 @@ MMA = "mma.m16n8k16.f32.f16.f16.f32"
 
 def test_every_operand(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layout", MMA, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(row["operand"], row["lanes"], row["registers"]) for row in rows] == [
         ("a", 32, 4), ("b", 32, 2), ("c", 32, 4), ("d", 32, 4),
     ]  # fmt: skip
@@ -34,7 +34,7 @@ def test_one_operand_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_range_of_registers(capsys: pytest.CaptureFixture[str]) -> None:
     wgmma = "wgmma.mma_async.m64n64k16.f32.f16.f16"
     assert main(["layout", wgmma, "-o", "d", "--registers", "30:32", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["rows"]
     assert len(rows) == 128
     assert rows[127] == {"lane": "127", "r30": "63,62", "r31": "63,63"}
     assert main(["layout", wgmma, "-o", "d", "--registers", "30:33"]) == 2
@@ -45,7 +45,7 @@ def test_a_range_of_registers(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_metadata_shows_the_lanes_that_supply_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layout", "mma.sp.m16n8k32.f32.f16.f16.f32", "-o", "metadata", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["r0"] for row in rows[:4]] == ["0,0..3 8,0..3", "0,4..7 8,4..7", "-", "-"]
 
 
@@ -84,7 +84,7 @@ def test_a_layout_is_drawn_and_proved(capsys: pytest.CaptureFixture[str]) -> Non
         assert main(["layout", text]) == 0
         assert said in capsys.readouterr().out
     assert main(["layout", "4:3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"row": "0", "0": 0, "1": 3, "2": 6, "3": 9}]
+    assert json.loads(capsys.readouterr().out)["rows"] == [{"row": "0", "0": 0, "1": 3, "2": 6, "3": 9}]
 
 
 def test_a_fragment_is_written_in_the_algebra(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_a_fragment_is_written_in_the_algebra(capsys: pytest.CaptureFixture[str]
 
 def test_open_operands_are_listed_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layout", "v_smfmac_f32_16x16x64_f16", "--json"]) == 0
-    row = next(row for row in json.loads(capsys.readouterr().out) if row["operand"] == "b")
+    row = next(row for row in json.loads(capsys.readouterr().out)["rows"] if row["operand"] == "b")
     assert row["status"] == "open"
     assert "sources disagree" in row["holds"]
 

@@ -303,7 +303,7 @@ def test_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(line.startswith("right now") for line in said[1:])
     assert main(["replay", str(file), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert {each["outcome"] for each in document} == {"wrong again"}
+    assert {each["outcome"] for each in document["rows"]} == {"wrong again"}
 
 
 def test_a_file_reads_as_it_was_written(file: Path) -> None:

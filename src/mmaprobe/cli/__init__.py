@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from codecs import lookup
+from contextlib import suppress
 
 import typer
 
 # in the order in which --help lists them
 from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
 from mmaprobe.cli import instructions, this_machine  # isort: skip
-from mmaprobe.cli.terminal import app, ends, typed
+from mmaprobe.cli.terminal import JSON, app, emit, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
@@ -45,6 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     SIGTERM and SIGHUP end it as Ctrl-C does.  An error that nobody foresaw is 70, with its traceback in a file.
     """
     ends.clear()
+    typed[:] = sys.argv[1:] if arguments is None else arguments
+    if sys.stdout is None:
+        return _fail("cannot write to standard output: it is closed", CannotWriteError.exit_code)
     with interrupting():
         try:
             code = _run(arguments)
@@ -58,13 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
                 return _fail(error.format_message(), UsageError.exit_code)
             if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
                 return _cannot_print(error)
+            if isinstance(error, UnicodeEncodeError) and lookup(error.encoding) == lookup(sys.stdout.encoding):
+                return _cannot_encode(error)
             return _fail(str(unforeseen(error)), InternalError.exit_code)
     return _fail("; ".join(["interrupted", *ends]), INTERRUPTED) if code == INTERRUPTED else code
 
 
 def _run(arguments: list[str] | None) -> int:
     """The exit code of a command; typer's own ends as errors."""
-    typed[:] = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(arguments, standalone_mode=False)
     except typer.Exit as error:
@@ -82,6 +88,22 @@ def _cannot_print(error: OSError) -> int:
     return _fail(f"cannot write to standard output: {error.strerror}", CannotWriteError.exit_code)
 
 
+def _cannot_encode(error: UnicodeEncodeError) -> int:
+    """Standard output takes no such characters."""
+    lacking = f"its encoding {error.encoding} has no {error.object[error.start]!a}"
+    mend = "set PYTHONIOENCODING=utf-8, or take --json"
+    return _fail(f"cannot write to standard output: {lacking}; {mend}", CannotWriteError.exit_code)
+
+
 def _fail(message: str, code: int) -> int:
-    print(printable(f"mmaprobe: {message}"), file=sys.stderr)
+    """The one line of an error, on standard error where that can be written; with ``--json`` a document as well."""
+    line = printable(f"mmaprobe: {message}")
+    if sys.stderr is not None:
+        with suppress(OSError):
+            encoding = sys.stderr.encoding or "utf-8"
+            print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+    if JSON in typed and code != CannotWriteError.exit_code:
+        with suppress(OSError):
+            emit({"error": printable(message), "exit_code": code})
+            sys.stdout.flush()
     return code

@@ -115,13 +115,14 @@ def evidence_diff(
 def evidence_export(
     folder: FolderArgument,
     out_folder: Annotated[Path, typer.Option("--out", "-o", parser=path, help="Folder for the tables.")],
+    as_json: JsonOption = False,
 ) -> int:
     """Write the runs below a folder as Parquet tables: runs, instructions, families, mismatches, coverage, cells."""
     from mmaprobe.baselines.tables import tables_of, write_tables
 
     tables = tables_of(folder)
     rows = [{"file": path.name, "rows": rows} for path, rows in write_tables(tables, out_folder)]
-    show(rows, False, ("file", "rows"))
+    show(rows, as_json, ("file", "rows"))
     return _told(tables)
 
 

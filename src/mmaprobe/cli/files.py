@@ -39,12 +39,14 @@ def vectors_show(
 
 @corpus_app.command("import")
 def corpus_import(
-    source: Annotated[Path, typer.Argument(parser=path)], destination: Annotated[Path, typer.Argument(parser=path)]
+    source: Annotated[Path, typer.Argument(parser=path)],
+    destination: Annotated[Path, typer.Argument(parser=path)],
+    as_json: JsonOption = False,
 ) -> int:
     """Turn the text files of a public model_validation folder into a corpus."""
     from mmaprobe.report.tables import listing
 
-    return show(listing.import_corpus(source, destination), False, listing.SETS)
+    return show(listing.import_corpus(source, destination), as_json, listing.SETS)
 
 
 @corpus_app.command("list")
@@ -72,11 +74,12 @@ def corpus_answer(
     device: Annotated[
         str | None, typer.Option("--device", "-d", help="Ask this device; else take d from the file.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Turn the answers to a file of questions into a corpus, for derive --from."""
     from mmaprobe.report.tables import listing
 
-    return show(listing.answer_questions(questions, destination, device), False, listing.SETS)
+    return show(listing.answer_questions(questions, destination, device), as_json, listing.SETS)
 
 
 @parameters_app.command("show")
@@ -132,6 +135,7 @@ def parameters_write(
     evidence: Annotated[Path, typer.Argument(parser=path, help="Evidence folder of a finished run.")],
     out_file: Annotated[Path, typer.Option("--out", "-o", parser=path, help="Parameter file to write.")],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when the file would change.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Turn the evidence of a run into a parameter file; print what changes, in meaning."""
     from mmaprobe.evidence.files import write_bytes
@@ -142,7 +146,10 @@ def parameters_write(
 
     derived = parameter_file(Store.open(evidence))
     lines = listing.file_changes(out_file, derived)
-    out().print("\n".join(lines) or "no change", markup=False)
+    if as_json:
+        emit({"file": str(out_file), "changes": lines, "written": not check})
+    else:
+        out().print("\n".join(lines) or "no change", markup=False)
     if not check:
         write_bytes(out_file, to_text(derived).encode(), "choose another file with --out")
     return 1 if check and lines else 0

@@ -85,6 +85,7 @@ def pack(
     jobs: Jobs = 0,
     campaign: Campaign = False,
     variants: Variants = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Put mmaprobe, all that it needs and kernels for an architecture into a folder for a machine without network."""
     from mmaprobe.toolchain import bundle as made
@@ -98,12 +99,16 @@ def pack(
     kernels = write_pack(bundle / made.KERNELS, home, stamp, built).kernels
     script = made.write_script(bundle, home)
     left_out = sum(each.status in ("refused", "open") for each in built)
-    out().print(
-        f"{bundle}: {len(wheels)} wheels, {len(kernels)} kernels for {home} by {stamp}, {left_out} left out; "
-        f"on the other machine: sh {script.name}",
-        markup=False,
-    )
-    _unread(built)
+    if as_json:
+        emit({"folder": str(bundle), "wheels": len(wheels), "kernels": len(kernels), "architecture": home,
+              "compiler": str(stamp), "left_out": left_out, "script": script.name})  # fmt: skip
+    else:
+        out().print(
+            f"{bundle}: {len(wheels)} wheels, {len(kernels)} kernels for {home} by {stamp}, {left_out} left out; "
+            f"on the other machine: sh {script.name}",
+            markup=False,
+        )
+        _unread(built)
     found = {each.status for each in built}
     return 1 if "changed" in found else 4 if "unread" in found or not kernels else 0
 

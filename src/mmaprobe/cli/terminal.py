@@ -14,6 +14,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+import mmaprobe
 from mmaprobe.cli.catalog_option import Commands
 from mmaprobe.errors import UsageError, printable
 from mmaprobe.report.console import PlainConsole
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
 app = Commands(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Find out, bit for bit, what a matrix unit computes, and prove it.",
 )
 corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardware.")
@@ -38,6 +39,10 @@ app.add_typer(evidence_app, name="evidence")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
+SCHEMA = 1
+"""Of the JSON documents that commands print; it counts up when a key that they have goes or means something else."""
+JSON = "--json"
+"""The option of ``JsonOption``."""
 MOST_SEED = 2**63 - 1
 """The largest seed: a signed 64-bit integer, which every reader of JSON and TOML takes."""
 
@@ -70,7 +75,7 @@ DrawnSeedOption = Annotated[
     int | None,
     typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0, max=MOST_SEED),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+JsonOption = Annotated[bool, typer.Option(JSON, help="Print JSON on standard output.")]
 VectorsOption = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
 
 
@@ -86,8 +91,24 @@ def out() -> Console:
 
 
 def emit(value: Any) -> None:
-    """Print a JSON document."""
-    sys.stdout.write(json.dumps(value, indent=2, sort_keys=True) + "\n")
+    """Print a JSON document with the number of its schema; rows stand under ``rows``."""
+    document = value if isinstance(value, dict) else {"rows": value}
+    sys.stdout.write(json.dumps({"schema": SCHEMA, **document}, indent=2, sort_keys=True) + "\n")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out().print(f"mmaprobe {mmaprobe.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Find out, bit for bit, what a matrix unit computes, and prove it."""
 
 
 def drawn(seed: int | None) -> int:

@@ -1,4 +1,4 @@
-"""The console of everything that is shown: what devices and files say is text there, and nothing more."""
+"""The console of everything that is shown: what devices and files say is text there, all of it, and nothing more."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ class PlainConsole(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
+        """Print what is never cut off: a word that is wider than the console goes on in the next line of the screen."""
+        super().print(*objects, crop=crop, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of what is printed, control characters in their texts as escapes."""

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from mmaprobe.catalog import lookup
 from mmaprobe.devices.base import open_device, pad_lanes, run_vectors
 from mmaprobe.devices.replay import record
@@ -20,19 +17,20 @@ from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read_parameter_file
+from mmaprobe.report.tables.fitted import FittedTable
 
 TableRow = Mapping[str, Any]
 
 
-def table(rows: Sequence[TableRow], columns: Iterable[str], title: str = "") -> Table:
-    """A plain table of these columns of the rows; ids fold rather than being cut."""
-    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        numeric = bool(rows) and all(isinstance(row.get(name), int) for row in rows)
-        drawn.add_column(name.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(_cell(row.get(name))) for name in columns))
-    return drawn
+def table(rows: Sequence[TableRow], columns: Iterable[str], title: str = "") -> FittedTable:
+    """A plain table of these columns of the rows; cards where it is too wide for its console."""
+    names = tuple(columns)
+    return FittedTable(
+        tuple(name.replace("_", " ") for name in names),
+        tuple(tuple(_cell(row.get(name)) for name in names) for row in rows),
+        tuple(bool(rows) and all(isinstance(row.get(name), int) for row in rows) for name in names),
+        title,
+    )
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,75 @@
+"""Tables that fit their console: no word is broken, an id least of all; what is too wide becomes a card a row."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+GAP = 2
+"""Spaces between two columns."""
+
+
+@dataclass(frozen=True)
+class FittedTable:
+    """Rows of texts below their columns' names; ``numeric`` columns stand at the right."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+    title: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = self.widths(options.max_width)
+        if widths is None:
+            yield Text("\n".join(self.cards(options.max_width)), no_wrap=True, overflow="ignore")
+            return
+        drawn = Table(title=self.title or None, title_justify="left", box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        for name, width, right in zip(self.columns, widths, self.numeric, strict=True):
+            justify = "right" if right else "left"
+            drawn.add_column(Text(name, style="bold"), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
+        for row in self.rows:
+            drawn.add_row(*map(Text, row))
+        yield drawn
+
+    def widths(self, width: int) -> list[int] | None:
+        """Of each column, so that all of them fit; None where the longest words of all are too wide together."""
+        columns = [(name, *(row[at] for row in self.rows)) for at, name in enumerate(self.columns)]
+        natural = [max(_longest(text.split("\n")) for text in texts) for texts in columns]
+        least = [max(_longest(text.split()) for text in texts) for texts in columns]
+        room = width - GAP * (len(columns) - 1)
+        if sum(least) > room:
+            return None
+        over = sum(natural) - room
+        while over > 0:
+            at = max(range(len(natural)), key=lambda each: natural[each] - least[each])
+            cut = min(over, max((natural[at] - least[at]) // 2, 1))
+            natural[at] -= cut
+            over -= cut
+        return natural
+
+    def cards(self, width: int) -> list[str]:
+        """The rows one below the other: the first column as a heading, the others named; lines break between words."""
+        lines = [self.title] if self.title else []
+        names = max(map(len, self.columns[1:]), default=0)
+        for row in self.rows:
+            lines += [*(lines and [""]), row[0]]
+            for name, text in zip(self.columns[1:], row[1:], strict=True):
+                if not text:
+                    continue
+                wrapped = _wrapped(text, max(width - names - 2 * GAP, 1))
+                lines.append(f"{'':{GAP}}{name:{names}}{'':{GAP}}{wrapped[0]}".rstrip())
+                lines += [f"{'':{names + 2 * GAP}}{line}" for line in wrapped[1:]]
+        return lines
+
+
+def _longest(words: Sequence[str]) -> int:
+    return max((Text(word).cell_len for word in words), default=0)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
