@@ -41,6 +41,7 @@ def test_version() -> None:
         "parameters/data/shared",
         "parameters/data/measured",
         "evidence/data",
+        "report/page/template",
     ],
 )
 def test_data_files_are_installed(folder: str) -> None:
