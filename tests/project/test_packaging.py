@@ -42,6 +42,7 @@ def test_version() -> None:
         "parameters/data/measured",
         "evidence/data",
         "report/page/template",
+        "report/pictures/data",
     ],
 )
 def test_data_files_are_installed(folder: str) -> None:

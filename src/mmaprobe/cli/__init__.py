@@ -14,7 +14,7 @@ import typer
 
 # in the order in which --help lists them
 from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
-from mmaprobe.cli import instructions, this_machine  # isort: skip
+from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
 from mmaprobe.cli.terminal import app, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
@@ -27,6 +27,7 @@ __all__ = [
     "instructions",
     "kernels",
     "main",
+    "plot",
     "probe",
     "replay",
     "report",

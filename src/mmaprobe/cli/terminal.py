@@ -33,10 +33,12 @@ corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardw
 vectors_app = Commands(no_args_is_help=True, help="Vectors by recipe.")
 parameters_app = Commands(no_args_is_help=True, help="Parameter files: those that ship, and FILE.toml.")
 evidence_app = Commands(no_args_is_help=True, help="Evidence of runs.")
+plot_app = Commands(no_args_is_help=True, help="Pictures, PNG or SVG.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
+app.add_typer(plot_app, name="plot")
 
 MOST_SEED = 2**63 - 1
 """The largest seed: a signed 64-bit integer, which every reader of JSON and TOML takes."""
