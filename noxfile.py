@@ -8,7 +8,7 @@ under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
-clusters and whole campaigns; ``emulators`` asks programs of other machines;
+clusters and whole campaigns; ``browser`` looks at the pages of reports; ``emulators`` asks programs of other machines;
 ``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``mutants`` counts which seeded faults the tests
 kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
 suites on a GPU.
@@ -273,6 +273,17 @@ def peer(session: nox.Session) -> None:
     """Models against mmasim 2.1.1, bits and speed; installs it and a CPU build of torch; --out docs/peer.md writes."""
     session.install(".")
     session.run("python", "benchmarks/compare_peer.py", *session.posargs)
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Pages of reports in a headless Chromium (apt-get install -y chromium), red without one; pictures of them are left
+    in ``build/browser``: on a desk, on a telephone, in the dark, printed."""
+    session.install(".[test]")
+    shots = Path("build") / "browser"
+    shots.mkdir(parents=True, exist_ok=True)
+    where = {"MMAPROBE_SHOTS": str(shots.resolve())}
+    session.run("pytest", "-m", "browser", "tests/report", *session.posargs, env=where)
 
 
 @nox.session

@@ -41,6 +41,8 @@ def test_version() -> None:
         "parameters/data/shared",
         "parameters/data/measured",
         "evidence/data",
+        "report/page/template",
+        "report/pictures/data",
     ],
 )
 def test_data_files_are_installed(folder: str) -> None:

@@ -15,8 +15,8 @@ from contextlib import suppress
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
-from mmaprobe.cli import instructions, this_machine  # isort: skip
+from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
+from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
 from mmaprobe.cli.terminal import JSON, app, emit, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
@@ -29,8 +29,10 @@ __all__ = [
     "instructions",
     "kernels",
     "main",
+    "plot",
     "probe",
     "replay",
+    "report",
     "run",
     "this_machine",
     "tree",

@@ -34,10 +34,12 @@ corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardw
 vectors_app = Commands(no_args_is_help=True, help="Vectors by recipe.")
 parameters_app = Commands(no_args_is_help=True, help="Parameter files: those that ship, and FILE.toml.")
 evidence_app = Commands(no_args_is_help=True, help="Evidence of runs.")
+plot_app = Commands(no_args_is_help=True, help="Pictures, PNG or SVG.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
+app.add_typer(plot_app, name="plot")
 
 SCHEMA = 1
 """Of the JSON documents that commands print; it counts up when a key that they have goes or means something else."""

@@ -65,11 +65,11 @@ def example_lines(summary: Summary, saved: str = "") -> Iterator[str]:
 def mismatch_lines(mismatch: Mismatch, again: str = "") -> list[str]:
     """A mismatch: recipe and retest, kinds and places, the vector with both answers, its smallest form, why, and the
     command that asks it ``again``."""
-    said = [f"mismatch ({_outcome(mismatch)}): {mismatch.recipe}"]
-    said += [f"  {line}" for line in ("; ".join(mismatch.kinds), _places(mismatch), mismatch.vector.note) if line]
+    said = [f"mismatch ({outcome_words(mismatch)}): {mismatch.recipe}"]
+    said += [f"  {line}" for line in ("; ".join(mismatch.kinds), place_words(mismatch), mismatch.vector.note) if line]
     said += _answers(vector_text(mismatch.vector), mismatch.vector, mismatch.expected, mismatch.format)
     if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
-        head = ", ".join(("smallest", *_kinds(mismatch)))
+        head = ", ".join(("smallest", *smallest_kinds(mismatch)))
         vector = f"{head}: {vector_text(mismatch.shrunk)}"
         said += _answers(vector, mismatch.shrunk, mismatch.shrunk_expected, mismatch.format)
     if mismatch.reference_says:
@@ -84,11 +84,11 @@ def in_short(mismatch: Mismatch) -> str:
     vector, expected = mismatch.vector, mismatch.expected
     if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
         vector, expected = mismatch.shrunk, mismatch.shrunk_expected
-    found = "; ".join((_outcome(mismatch), *mismatch.kinds))
+    found = "; ".join((outcome_words(mismatch), *mismatch.kinds))
     return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({mismatch.recipe}; {found})"
 
 
-def _outcome(mismatch: Mismatch) -> str:
+def outcome_words(mismatch: Mismatch) -> str:
     """What a retest made of it, in words; evidence of older versions knows no counts."""
     if mismatch.retests:
         return _counted(mismatch.retests[0])
@@ -104,16 +104,16 @@ def _counted(retest: Retest) -> str:
     return f"{retest.outcome.upper()} when asked again{others}"
 
 
-def _kinds(mismatch: Mismatch) -> tuple[str, ...]:
+def smallest_kinds(mismatch: Mismatch) -> tuple[str, ...]:
     """How the answers to the smallest form differ."""
     if mismatch.shrunk is None or mismatch.shrunk_expected is None:
         return ()
     codes = mismatch.shrunk.d, mismatch.shrunk_expected
-    fmt = _format(mismatch.format, *codes)
+    fmt = format_of(mismatch.format, *codes)
     return kinds(fmt, *codes) if fmt is not None else ()
 
 
-def _places(mismatch: Mismatch) -> str:
+def place_words(mismatch: Mismatch) -> str:
     """Where it was seen and what was found elsewhere; places that found the same are told together."""
     by_outcome: dict[str, list[str]] = {}
     for retest in mismatch.retests[1:]:
@@ -127,7 +127,7 @@ def _answers(vector: str, witness: Witness, expected: int, name: str) -> list[st
     lines = [f"  {vector}"]
     if witness.d == expected:
         return [*lines, f"    {witness.d:#x} when asked again, as expected; not all its answers to this vector are"]
-    fmt = _format(name, witness.d, expected)
+    fmt = format_of(name, witness.d, expected)
     if fmt is None:
         return [*lines, f"    answer {witness.d:#x}, expected {expected:#x}"]
     return [*lines, *(f"    {line}" for line in bit_lines(fmt, witness.d, expected))]
@@ -136,7 +136,7 @@ def _answers(vector: str, witness: Witness, expected: int, name: str) -> list[st
 def bit_lines(fmt: Format, answer: int, expected: int) -> list[str]:
     """Both codes as hexadecimal, as fields of bits and as values, and below them a caret for every bit that differs."""
     digits = -(-(fmt.code_limit.bit_length() - 1) // 4)
-    rows = [(name, f"{code:#0{digits + 2}x}", _fields(fmt, code), code_value(fmt, code))
+    rows = [(name, f"{code:#0{digits + 2}x}", bit_fields(fmt, code), code_value(fmt, code))
             for name, code in (("answer", answer), ("expected", expected))]  # fmt: skip
     widths = [max(len(name) for name in ("answer", "expected", DIFFERS)), digits + 2]
     text = [f"{name:{widths[0]}}  {code:{widths[1]}}  {bits}  {value}" for name, code, bits, value in rows]
@@ -144,7 +144,7 @@ def bit_lines(fmt: Format, answer: int, expected: int) -> list[str]:
     return [*text, f"{DIFFERS:{widths[0]}}  {'':{widths[1]}}  {marks}".rstrip()]
 
 
-def _fields(fmt: Format, code: int) -> str:
+def bit_fields(fmt: Format, code: int) -> str:
     """The bits of a code: those that are ignored above, sign, exponent, fraction, those that are ignored below; of an
     integer in fours."""
     length = fmt.code_limit.bit_length() - 1
@@ -157,7 +157,7 @@ def _fields(fmt: Format, code: int) -> str:
     return " ".join(text[end - size : end] for size, end in zip(sizes, ends, strict=True) if size)
 
 
-def _format(name: str, *codes: int) -> Format | None:
+def format_of(name: str, *codes: int) -> Format | None:
     """The format of this name; None where there is none, or where one of the codes is none of it."""
     try:
         fmt = formats.get(name) if name else None

@@ -31,18 +31,7 @@ def kept_summary(store: Store) -> RunSummary:
     What was derived is as it stood to the parameters that shipped then.  What was not here, and how long a run without
     steps took, no evidence says.
     """
-    header, groups, rows = store.header, dict[str, list[Result]](), list[InstructionRow]()
-    forms, order = _forms(header), _order(header)
-    for name, part in store.parts.items():
-        try:
-            made = lookup(name, header.identity.get("architecture") or None)
-        except UsageError:
-            rows.append(_unlisted(part, store))
-            continue
-        result = Result(made, resumed=part, form=forms.get(name))
-        if name in forms or _is_asked(made, str(header.settings.get("instruction", "*"))):
-            groups.setdefault(result.row, []).append(result)
-    known = sorted(groups.items(), key=lambda group: order.get(group[0], len(order)))
+    header = store.header
     taken = [step.name for step in STEPS]
     steps = sorted(store.steps.values(), key=lambda step: taken.index(step.name) if step.name in taken else len(taken))
     codes = {each.exit_code for each in answers_of(store)} | {*cpu_codes(store.steps)}
@@ -52,13 +41,34 @@ def kept_summary(store: Store) -> RunSummary:
         run=header.run,
         version=header.version,
         seed=header.seed,
-        rows=(*(row_of(name, states, store.path, header.device) for name, states in known), *rows),
+        rows=tuple(row for row, _ in kept_rows(store)),
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
         steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in steps),
         ended="" if store.finished else "it is not finished",
         failure=next((code for code in (DEVICE_FAILED, MISMATCH, INCONCLUSIVE) if code in codes), 0),
     )
+
+
+def kept_rows(store: Store) -> list[tuple[InstructionRow, tuple[Part, ...]]]:
+    """The rows of that summary, each with the parts that it tells of."""
+    header, groups = store.header, dict[str, list[Result]]()
+    unlisted: list[tuple[InstructionRow, tuple[Part, ...]]] = []
+    forms, order = _forms(header), _order(header)
+    for name, part in store.parts.items():
+        try:
+            made = lookup(name, header.identity.get("architecture") or None)
+        except UsageError:
+            unlisted.append((_unlisted(part, store), (part,)))
+            continue
+        result = Result(made, resumed=part, form=forms.get(name))
+        if name in forms or _is_asked(made, str(header.settings.get("instruction", "*"))):
+            groups.setdefault(result.row, []).append(result)
+    known = sorted(groups.items(), key=lambda group: order.get(group[0], len(order)))
+    return [
+        (row_of(name, states, store.path, header.device), tuple(each.resumed for each in states if each.resumed))
+        for name, states in known
+    ] + unlisted
 
 
 def kept_document(store: Store) -> dict[str, Any]:

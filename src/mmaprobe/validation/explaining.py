@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from mmaprobe.models.hexfloat import difference, shown
 from mmaprobe.models.model import bind
 from mmaprobe.models.stages import evaluate
 from mmaprobe.models.trace import Event, Trace
-from mmaprobe.operands.batch import Batch
+from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
@@ -56,11 +56,17 @@ def answers_as(pair: Pair, path: Datapath, found: Sequence[Mismatch], more: Batc
         answers = pair.answer(pair.dut, more)
         asked += [Witness.of(more.slice(i, i + 1), int(answers[i])) for i in range(more.size)]
     given = np.array([witness.d for witness in asked], formats.get(pair.instruction.d).dtype)
+    return nearest(path, _dense(pair, path, asked), given, pair.unequal)
+
+
+def nearest(path: Datapath, vectors: Batch, given: Bits, unequal: Callable[[Bits, Bits], Any]) -> str:
+    """The changes of one field of a datapath that give these answers to what it sees of vectors; ``""`` where none
+    does."""
     near = neighbours(path)
     if not near:
         return ""
-    rivals = evaluate_many([each.datapath for each in near], _dense(pair, path, asked))
-    fits = [each for each, d in zip(near, rivals, strict=True) if not pair.unequal(d, given).any()]
+    rivals = evaluate_many([each.datapath for each in near], vectors)
+    fits = [each for each, d in zip(near, rivals, strict=True) if not unequal(d, given).any()]
     said = [_change(path, each.datapath) for each in fits[:MOST_CHANGES]]
     return " or ".join(said) + (f" or {len(fits) - len(said)} other changes" if len(fits) > len(said) else "")
 

@@ -59,6 +59,16 @@ def from_datapath(datapath: Datapath, steps: int = 2) -> Branch:
     return start if datapath.result is None else replace(start, detail=f"{start.detail}, {encoding(datapath.result)}")
 
 
+def each_step(datapath: Datapath) -> list[Branch]:
+    """The tree of every step by itself; from the second on it starts with the result so far."""
+    found: list[Branch] = []
+    for number, lanes in enumerate(datapath.steps):
+        first = Branch("c") if datapath.c is not None else Branch("zero")
+        start = first if number == 0 else Branch("step", f"the result of step {number}")
+        found.append(_branch(datapath.tree, lanes, start, datapath))
+    return found
+
+
 def _branch(node: Node, lanes: tuple[int, ...], accumulator: Branch, datapath: Datapath) -> Branch:
     def below(child: Node) -> Branch:
         return _branch(child, lanes, accumulator, datapath)

@@ -62,10 +62,13 @@ class Box:
         return max([self.depth, *(box.deepest for box in self.below)])
 
 
-def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[int] = ()) -> None:
+def draw(
+    trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[int] = (), option: str = "--picture"
+) -> None:
     """Draw (title, subtitle, tree) side by side into ``path``; its suffix, .png or .svg, says the kind.
 
-    ``depths``: how many additions each lane goes through, a strip below the trees.
+    ``depths``: how many additions each lane goes through, a strip below the trees.  ``option`` is the one that names
+    the file.
     The file appears whole or not at all.  UsageError for another suffix,
     NotHereError without matplotlib, CannotWriteError where the file cannot be
     written.
@@ -89,10 +92,10 @@ def draw(trees: Sequence[tuple[str, str, Branch]], path: Path, depths: Sequence[
         _heading(axes, _left(box), height, title, subtitle)
         _draw(axes, box, height - 1.6)
     terms = "pk: the term of lane k" if len(depths) else "pk: the product of lane k, exact unless it says otherwise"
-    axes.text(0.4, 0.2, f"{terms}    c: the accumulator", fontsize=8, color=SOFT, va="center")
+    axes.text(0.4, 0.2, f"{terms}    C: the accumulator", fontsize=8, color=SOFT, va="center")
     if len(depths):
         _strip(figure, depths, (0.7 / width, 0.95 / height, 1 - 1.1 / width, (strip - 0.85) / height))
-    save(figure, path, "--picture")
+    save(figure, path, option)
 
 
 def _strip(figure: Any, depths: Sequence[int], place: tuple[float, float, float, float]) -> None:
@@ -150,7 +153,7 @@ def _spread(children: Sequence[Branch], every_lane: bool) -> list[Branch]:
 
 def _title(branch: Branch) -> str:
     if branch.kind != "product":
-        return {"zero": "0", "step": branch.detail}.get(branch.kind, branch.kind)
+        return {"zero": "0", "c": "C", "step": branch.detail}.get(branch.kind, branch.kind)
     lanes = branch.lanes
     if len(lanes) == 1:
         return f"p{lanes[0]}"

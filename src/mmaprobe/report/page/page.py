@@ -1,0 +1,162 @@
+"""The report page: its parts put into the template, and the file that it becomes (needs the extra ``report``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.errors import NotHereError, printable
+from mmaprobe.evidence.files import write_bytes
+from mmaprobe.evidence.store import MANIFEST, Header
+from mmaprobe.report.coverage import coverage_lines
+from mmaprobe.report.page.cards import Card
+from mmaprobe.report.run_summary import MEANING, RunSummary
+from mmaprobe.report.tables.open_questions import AnswerRow
+from mmaprobe.report.tables.run import not_here_lines
+
+ADVICE = "choose another file with --html FILE"
+MISSING = "a page needs jinja2; type: pip install 'mmaprobe[report]'"
+SIGNS = {"equal": "✓", "mismatch": "✗", "changed": "≠", "failed": "!", "inconclusive": "?"}
+"""What stands before an outcome, so that its colour is not all that tells it."""
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    """One difference in meaning, with the smallest vector that shows it and both answers, where there is one."""
+
+    name: str
+    kind: str
+    lines: tuple[str, ...]
+    vector: str = ""
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True)
+class SideRow:
+    """What two runs came to of one instruction; empty where a run does not tell of it."""
+
+    instruction: str
+    old: str
+    new: str
+    differs: bool
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another run beside this one: its name, differences in meaning as lines with their vectors, and each instruction's
+    counts there."""
+
+    name: str
+    total: str
+    context: tuple[str, ...]
+    changes: tuple[ShownChange, ...]
+    rows: tuple[SideRow, ...]
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """Everything that a page shows; ``files`` are those of the evidence with their SHA-256, ``command`` repeats the
+    run."""
+
+    summary: RunSummary
+    header: Header
+    finished: bool
+    cards: Sequence[Card]
+    questions: Sequence[AnswerRow] = ()
+    lines: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    beside: Beside | None = None
+
+
+def render(content: PageContent) -> str:
+    """The page's text; NotHereError without jinja2."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise NotHereError(MISSING) from None
+    environment = Environment(
+        loader=PackageLoader("mmaprobe.report.page", "template"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    summary = content.summary
+    found = environment.get_template("page.html").render(
+        page=content,
+        summary=summary,
+        header=content.header,
+        cards=content.cards,
+        mismatches=[each for card in content.cards for each in card.mismatches],
+        card_of={part.instruction: card.number for card in content.cards for part in card.parts},
+        verdict=_verdict(summary),
+        coverage=list(coverage_lines(summary.coverage)),
+        not_here=not_here_lines(summary.not_here),
+        device=list(_flat(content.header.identity)),
+        toolchain=list(_flat(content.header.toolchain)),
+        settings=list(_flat(content.header.settings)),
+        groups=list(_groups(content.cards)),
+        signs=SIGNS,
+        meaning=MEANING,
+        manifest=MANIFEST,
+    )
+    return str(found)
+
+
+def write(content: PageContent, path: Path) -> int:
+    """The page at ``path``, whole or not at all; how many bytes it has.  CannotWriteError where it cannot be
+    written."""
+    text = render(content).encode()
+    write_bytes(path, text, ADVICE)
+    return len(text)
+
+
+def counts(content: PageContent) -> dict[str, int]:
+    """What the page shows, counted."""
+    parts = [part for card in content.cards for part in card.parts]
+    return {
+        "cards": len(content.cards),
+        "instructions": len(parts),
+        "rivals": sum(len(part.certificate.rows) for part in parts if part.certificate is not None),
+        "mismatches": sum(len(card.mismatches) for card in content.cards),
+    }
+
+
+def _shown(value: Any) -> Any:
+    """A text of evidence without characters that steer; what is markup already stays."""
+    return printable(value) if type(value) is str else value
+
+
+def _verdict(summary: RunSummary) -> str:
+    unequal, rows = sum(row.outcome != "equal" for row in summary.rows), len(summary.rows)
+    if not rows or not summary.vectors:
+        return "Nothing was compared."
+    said = f"{summary.vectors:,} vectors of {rows} instruction{'s' * (rows != 1)} were compared"
+    if not unequal:
+        return f"{said}: every bit is the same."
+    wrong = f"{summary.mismatches:,} mismatch{'es' * (summary.mismatches != 1)}"
+    are = "1 instruction is" if unequal == 1 else f"{unequal} instructions are"
+    return f"{said}: {wrong}; {are} not equal."
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values; a table inside as ``outer.inner``."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", each) for inner, each in _flat(value))
+        else:
+            yield str(name), str(value)
+
+
+def _groups(cards: Sequence[Card]) -> Iterator[tuple[str, list[Card]]]:
+    """The cards by the opcode that their ids begin with, for the list of contents."""
+    groups: dict[str, list[Card]] = {}
+    for card in cards:
+        head = card.row.instruction.partition("{")[0].partition(" ")[0]
+        groups.setdefault(head.partition(".")[0], []).append(card)
+    yield from groups.items()
