@@ -1,5 +1,6 @@
 """The native module: each subject's functions together, in the order of csrc/cpu/bindings/module.cpp."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,11 @@ def pipeline(
 compiler: str
 
 def roof(build: str = "") -> dict[str, float]: ...
+
+# Matrix products by a schedule
+def gemm(
+    operations: NDArray[np.int64], programs: list[NDArray[np.int64]], order: NDArray[np.int64],
+    operands: Sequence[_Array | None], values: Sequence[_Array | None], chained: int, d: _Array,
+    rows: NDArray[np.int64], columns: NDArray[np.int64], most_rows: int, most_columns: int, build: str = "",
+) -> None: ...  # fmt: skip
+def gemm_layout() -> dict[str, list[str]]: ...

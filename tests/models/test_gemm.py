@@ -14,9 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
-from mmaprobe import formats
+from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
+from mmaprobe.models import engine
 from mmaprobe.models import gemm as models
+from mmaprobe.models.gemm_program import COLUMNS, OPERATIONS, gemm_program
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.schedule import (
     Accumulators,
@@ -41,6 +44,8 @@ DOT = GemmStep("primitive", "x86-64", "VDPBF16PS[bf16,bf16->f32]")
 SCOPE = Scope("none")
 PLAIN = GemmKernel("plain", Ranges(), Join("f32"), Accumulators("f32"))
 ONE = Schedule("f32", "f32", "f32", SCOPE, (PLAIN,), (Region("plain"),), "f32")
+SOME = 12
+"""Elements of D that are held against the slow evaluator."""
 some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 lengths = st.integers(1, 9)
@@ -107,15 +112,22 @@ def operands(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ..
 
 @some
 @given(
-    made=schedules(), shape=st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 21)), seed=st.integers(0, 99)
+    made=schedules(),
+    shape=st.tuples(st.integers(1, 4) | st.just(37), st.integers(1, 4) | st.just(29), st.integers(0, 21)),
+    seed=st.integers(0, 99),
+    build=st.sampled_from(_native.engine_builds()),
 )
-def test_every_schedule_as_in_exact_fractions(made: Schedule, shape: tuple[int, int, int], seed: int) -> None:
+def test_every_schedule_as_in_exact_fractions(
+    made: Schedule, shape: tuple[int, int, int], seed: int, build: str
+) -> None:
     (m, n, k), rng, table = shape, np.random.default_rng(seed), write_record(made)
     a, b = operands(rng, formats.get(made.a), (m, k)), operands(rng, formats.get(made.b), (k, n))
     c = operands(rng, formats.get("f32"), (m, n)) if made.c else None
     primitive = to_table(load("x86-64").entries[DOT.primitive].datapath)
-    d = models.gemm(made)(a, b, c)
-    for i, j in np.ndindex(m, n):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMAPROBE_ISA", build)
+        d = models.gemm(made)(a, b, c)
+    for i, j in rng.permutation(list(np.ndindex(m, n)))[:SOME]:
         kernel = oracle.kernel_of(table, i, j, m, n)
         assert kernel is not None
         one = oracle.Element(table, kernel, a[i].tolist(), b[:, j].tolist(), primitive)
@@ -169,18 +181,98 @@ def test_any_part_alone_is_that_part_of_the_whole() -> None:
 
 
 def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes, tiles = [], models._tiles
+    shapes, native = [], models._native.gemm
 
-    def seen(path: Any, a: Any, b: Any, c: Any) -> Any:
-        shapes.append((a.shape[1], b.shape[2]))
-        return tiles(path, a, b, c)
+    def seen(*arguments: Any) -> None:
+        shapes.append([None if x is None else x.shape for x in arguments[3]])
+        native(*arguments)
 
-    monkeypatch.setattr(models, "_tiles", seen)
+    monkeypatch.setattr(models._native, "gemm", seen)
     models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32), rows=slice(7), columns=slice(3))
-    assert set(shapes) == {(7, 3)}
-    shapes.clear()
-    models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32))
-    assert max(shapes) <= (models.SIDE, models.SIDE)
+    assert shapes == [[(7, 8), (8, 3), None]]
+
+
+def test_blocks_and_slices_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result of many blocks, K of many slices: what each of its parts is alone, in any layout of the operands."""
+    rng, product = np.random.default_rng(2), models.gemm(replace(ONE, c=None))
+    a, b = rng.standard_normal((300, 700), np.float32), rng.standard_normal((700, 410), np.float32)
+    whole = product(a, b)
+    parts = [[product(a[i : i + 100], b[:, j : j + 82]) for j in range(0, 410, 82)] for i in range(0, 300, 100)]
+    assert (np.block(parts) == whole).all()
+    for other in (np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2], lambda x: np.flip(np.flip(x).copy())):
+        assert (product(other(a), other(b)) == whole).all()
+    monkeypatch.setattr(models, "BLOCK", (7, 5))
+    assert (product(a[:31], b[:, :23]) == whole[:31, :23]).all()
+
+
+def test_primitives_in_many_steps_are_one_after_the_other() -> None:
+    """K in programs of many steps gives the bits of a schedule that promotes, hence stops, after each step."""
+    rng, name = np.random.default_rng(3), "HGMMA.F32[f16,f16->f32,k16]"
+    step = GemmStep("primitive", "sm_90a", name)
+    made = replace(ONE, a="f16", b="f16", c=None, kernels=(replace(PLAIN, step=step, join=Join("f32", start="first")),))
+    a = rng.standard_normal((21, 700)).astype(np.float16)
+    b = rng.standard_normal((700, 34)).astype(np.float16)
+    a[3, 5], b[600, 7] = np.inf, np.nan
+    path, d = load("sm_90a").entries[name].datapath, np.zeros((1, 21, 34), np.uint32)
+    for start in range(0, 700, 16):
+        x, y = np.zeros((1, 21, 16), np.uint16), np.zeros((1, 16, 34), np.uint16)
+        some = slice(start, min(start + 16, 700))
+        x[0, :, : some.stop - start], y[0, : some.stop - start] = a[:, some].view(np.uint16), b[some].view(np.uint16)
+        one = engine.evaluate_tiles(path, Batch(a=x, b=y, c=d))
+        assert one is not None
+        d = one
+    assert (models.gemm(made)(a, b).view(np.uint32) == d[0]).all()
+
+
+def call_of(**changed: Any) -> None:
+    """The native function with one argument changed."""
+    made = gemm_program(ONE, PLAIN, None, 4, False)
+    given = {
+        "operations": np.array(made.rows), "programs": [], "order": np.zeros(0, np.int64),
+        "operands": [np.zeros((2, 4), np.uint32), np.zeros((4, 3), np.uint32), None], "values": [None, None],
+        "chained": 4, "d": np.zeros((2, 3), np.uint32), "rows": np.arange(2), "columns": np.arange(3),
+        "most_rows": 8, "most_columns": 8,
+    }  # fmt: skip
+    _native.gemm(**given | changed)
+
+
+ROW = np.array(gemm_program(ONE, PLAIN, None, 4, False).rows)
+
+
+def with_column(name: str, value: int, operation: str) -> Any:
+    rows = ROW.copy()
+    rows[ROW[:, 0] == OPERATIONS.index(operation), COLUMNS.index(name)] = value
+    return rows
+
+
+WRONG_CALLS: list[tuple[dict[str, Any], str]] = [
+    ({"operations": ROW[:, :5]}, "operations have other columns"),
+    ({"operations": ROW[1:]}, "the stack is empty"),
+    ({"operations": np.concatenate([ROW, ROW])}, "what is left is not D"),
+    ({"operations": np.repeat(ROW[:1], 70, axis=0)}, "the stack is too deep"),
+    ({"operations": with_column("operation", 9, "ADD")}, "no such operation"),
+    ({"operations": with_column("bytes", 3, "ADD")}, "no such width"),
+    ({"operations": with_column("operation", 3, "CHAIN")}, "no such program"),
+    ({"operations": with_column("count", 1 << 20, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("end", 5, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("run", 0, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("operation", 1, "ZERO")}, "C is absent"),
+    ({"rows": np.array([2])}, "rows or columns beyond the matrix"),
+    ({"columns": np.array([-1])}, "rows or columns beyond the matrix"),
+    ({"most_rows": 0}, "no such blocks"),
+    ({"d": np.zeros((2, 2), np.uint32)}, "D has another shape"),
+    ({"d": np.zeros((2, 3), np.uint16)}, "what is left is not D"),
+    ({"chained": 8}, "numbers of another width"),
+    ({"operands": [np.zeros((2, 4), np.uint32), np.zeros((5, 3), np.uint32), None]}, "shapes do not fit"),
+    ({"operands": [np.zeros((2, 4), np.uint16), np.zeros((4, 3), np.uint32), None]}, "codes without values"),
+    ({"values": [np.zeros(7, np.float32), None]}, "a value for each code"),
+]
+
+
+@pytest.mark.parametrize(("changed", "said"), WRONG_CALLS, ids=[said for _, said in WRONG_CALLS])
+def test_the_native_function_refuses(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        call_of(**changed)
 
 
 def test_without_products_d_is_c() -> None:

@@ -10,7 +10,7 @@ Alpha and beta are 1; block scales, epilogues and stream-K have no words here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -166,11 +166,34 @@ class Accumulators:
         if self.join == "halves" and self.count & (self.count - 1):
             raise UsageError(f"count is {self.count}; accumulators that are joined by halves must be a power of two")
 
-    def steps(self, count: int) -> tuple[NDArray[np.intp], ...]:
-        """Of a range of so many steps those of each accumulator, in order: every step once."""
-        every = np.arange(count)
-        dealt = np.where(every < count - count % self.block, every // self.run % self.count, 0)
-        return tuple(np.flatnonzero(dealt == number) for number in range(self.count))
+    def steps(self, number: int, count: int) -> tuple[Dealt, ...]:
+        """Of a range of ``count`` steps those that go to accumulator ``number``, in order."""
+        whole, group = count - count % self.block, self.count * self.run
+        own = whole // group * self.run + min(max(whole % group - number * self.run, 0), self.run)
+        parts = [Dealt(number * self.run, self.run, group, 0, own)]
+        if number == 0:
+            parts.append(Dealt(whole, 1, 1, 0, count - whole))
+        return tuple(part for part in parts if part.count)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Steps ``first`` + floor(t / ``run``) ``stride`` + t mod ``run``, of ``count`` t from ``skip`` on."""
+
+    first: int
+    run: int
+    stride: int
+    skip: int
+    count: int
+
+    def cut(self, at: int) -> tuple[Dealt, Dealt]:
+        """The first ``at`` of them, and the others."""
+        return replace(self, count=at), replace(self, skip=self.skip + at, count=self.count - at)
+
+    def last(self) -> int:
+        """The last one of them."""
+        t = self.skip + self.count - 1
+        return self.first + t // self.run * self.stride + t % self.run
 
 
 @dataclass(frozen=True)
