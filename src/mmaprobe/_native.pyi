@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Array = NDArray[Any]
+_Placed = tuple[_Array, NDArray[np.intp], NDArray[np.intp]]  # a matrix, its rows and its columns
 
 # CPU instructions
 cpu_default_control: int
@@ -78,8 +79,8 @@ def roof(build: str = "") -> dict[str, float]: ...
 
 # Matrix products by a schedule
 def gemm(
-    operations: NDArray[np.int64], programs: list[NDArray[np.int64]], order: NDArray[np.int64],
-    operands: Sequence[_Array | None], values: Sequence[_Array | None], chained: int, d: _Array,
-    rows: NDArray[np.int64], columns: NDArray[np.int64], most_rows: int, most_columns: int, build: str = "",
+    operations: NDArray[np.int64], programs: list[NDArray[np.int64]], order: NDArray[np.int64], a: _Placed, b: _Placed,
+    values: Sequence[_Array | None], chained: int, inputs: Sequence[_Placed], d: _Placed, largest: NDArray[np.uint64],
+    most_rows: int, most_columns: int, build: str = "",
 ) -> None: ...  # fmt: skip
 def gemm_layout() -> dict[str, list[str]]: ...

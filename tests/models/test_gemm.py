@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
+from cases.gemm_schedules import DOT, ONE, PLAIN, bands, operands, ranges, schedules
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine
@@ -24,10 +25,8 @@ from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.schedule import (
     Accumulators,
     Bands,
-    GemmKernel,
     GemmStep,
     Join,
-    Promotion,
     Ranges,
     Region,
     Schedule,
@@ -40,74 +39,9 @@ from mmaprobe.parameters.schedule import (
 from mmaprobe.parameters.table import to_table, write_record
 from oracle import gemm as oracle
 
-DOT = GemmStep("primitive", "x86-64", "VDPBF16PS[bf16,bf16->f32]")
-SCOPE = Scope("none")
-PLAIN = GemmKernel("plain", Ranges(), Join("f32"), Accumulators("f32"))
-ONE = Schedule("f32", "f32", "f32", SCOPE, (PLAIN,), (Region("plain"),), "f32")
 SOME = 12
 """Elements of D that are held against the slow evaluator."""
 some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-
-lengths = st.integers(1, 9)
-ranges = st.one_of(
-    st.just(Ranges()),
-    st.builds(Ranges, st.sampled_from(("uniform", "residue_first")), lengths),
-    st.builds(Ranges, st.just("halve_last"), lengths, st.integers(1, 4)),
-    st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
-)
-
-
-@st.composite
-def accumulators(draw: Any, fmt: str, primitive: bool) -> Accumulators:
-    count, run = draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 2))
-    block = draw(st.sampled_from((1, count * run, 2 * count * run)))
-    start = "zero" if primitive else draw(st.sampled_from(("zero", "product")))
-    return Accumulators(fmt, count, run, block, start, draw(st.sampled_from(("chain", "pairwise", "halves"))))
-
-
-@st.composite
-def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
-    wide = st.sampled_from(("f32", "f64", "bf16", "f16"))
-    dot = operand == "bf16" and draw(st.booleans())
-    step = (
-        replace(DOT, order=draw(st.sampled_from(((), (1, 0)))))
-        if dot
-        else GemmStep(draw(st.sampled_from(("fma", "multiply_add"))))
-    )
-    fmt = "f32" if dot else draw(wide)
-    join = Join(
-        draw(wide), draw(st.sampled_from(("chain", "pairwise"))), draw(st.sampled_from(("zero", "first", *(["c"] * c))))
-    )
-    promotion = draw(st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide)))
-    tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
-    return GemmKernel(name, draw(ranges), join, draw(accumulators(fmt, dot)), step, promotion, tail)
-
-
-@st.composite
-def bands(draw: Any) -> Bands:
-    lead, pieces = (tuple(draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2))
-    take = (draw(st.integers(0, len(lead + pieces) - 1)),) if lead + pieces else ()
-    places = (draw(st.integers(0, (lead + pieces)[take[0]] - 1)),) if take and draw(st.booleans()) else ()
-    return Bands(
-        draw(ranges), draw(st.sampled_from(("every", "first"))), lead, pieces, take, places, draw(st.integers(0, 3))
-    )
-
-
-@st.composite
-def schedules(draw: Any) -> Schedule:
-    operand, c = draw(st.sampled_from(("f32", "bf16", "f16", "e4m3"))), draw(st.booleans())
-    two = tuple(draw(kernels(name, operand, c)) for name in ("x", "y"))
-    regions = (Region("x", draw(bands()), draw(bands())), Region("y", rest=True))
-    d = draw(st.sampled_from(("f32", "bf16")))
-    return Schedule(operand, operand, d, SCOPE, two, regions, "f32" if c else None)
-
-
-def operands(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ...]) -> Any:
-    """Mostly numbers near 1, some of them any code."""
-    codes = rng.integers(0, 1 << fmt.container_bits, shape, np.uint64)
-    near = fmt.one + rng.integers(-3 << max(fmt.fraction_bits - 1, 0), 1 << fmt.fraction_bits, shape)
-    near |= fmt.sign_mask * (rng.random(shape) < 0.5)
-    return np.where(rng.random(shape) < 0.02, codes.astype(np.int64), near).astype(fmt.dtype)
 
 
 @some
@@ -184,12 +118,12 @@ def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> No
     shapes, native = [], models._native.gemm
 
     def seen(*arguments: Any) -> None:
-        shapes.append([None if x is None else x.shape for x in arguments[3]])
+        shapes.append([len(arguments[3][1]), len(arguments[4][2])])
         native(*arguments)
 
     monkeypatch.setattr(models._native, "gemm", seen)
     models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32), rows=slice(7), columns=slice(3))
-    assert shapes == [[(7, 8), (8, 3), None]]
+    assert shapes == [[7, 3]]
 
 
 def test_blocks_and_slices_join(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,17 +160,17 @@ def test_primitives_in_many_steps_are_one_after_the_other() -> None:
 
 def call_of(**changed: Any) -> None:
     """The native function with one argument changed."""
-    made = gemm_program(ONE, PLAIN, None, 4, False)
-    given = {
-        "operations": np.array(made.rows), "programs": [], "order": np.zeros(0, np.int64),
-        "operands": [np.zeros((2, 4), np.uint32), np.zeros((4, 3), np.uint32), None], "values": [None, None],
-        "chained": 4, "d": np.zeros((2, 3), np.uint32), "rows": np.arange(2), "columns": np.arange(3),
-        "most_rows": 8, "most_columns": 8,
+    made = gemm_program(ONE, PLAIN, None, 4)
+    matrices = {name: np.zeros(shape, np.uint32) for name, shape in (("a", (2, 4)), ("b", (4, 3)), ("d", (2, 3)))}
+    given = {name: (matrix, *map(np.arange, matrix.shape)) for name, matrix in matrices.items()}
+    given |= {
+        "operations": np.array(made.rows), "programs": [], "order": np.zeros(0, np.int64), "values": [None, None],
+        "chained": 4, "inputs": [], "largest": np.zeros(0, np.uint64), "most_rows": 8, "most_columns": 8,
     }  # fmt: skip
     _native.gemm(**given | changed)
 
 
-ROW = np.array(gemm_program(ONE, PLAIN, None, 4, False).rows)
+ROW = np.array(gemm_program(ONE, PLAIN, None, 4).rows)
 
 
 def with_column(name: str, value: int, operation: str) -> Any:
@@ -245,26 +179,35 @@ def with_column(name: str, value: int, operation: str) -> Any:
     return rows
 
 
+def matrix(m: int, n: int, rows: Any = None, columns: Any = None, dtype: Any = np.uint32) -> Any:
+    """A matrix with its rows and columns, all of them where nothing is said."""
+    placed = [np.arange(length) if of is None else np.array(of) for of, length in ((rows, m), (columns, n))]
+    return np.zeros((m, n), dtype), *placed
+
+
 WRONG_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"operations": ROW[:, :5]}, "operations have other columns"),
     ({"operations": ROW[1:]}, "the stack is empty"),
     ({"operations": np.concatenate([ROW, ROW])}, "what is left is not D"),
     ({"operations": np.repeat(ROW[:1], 70, axis=0)}, "the stack is too deep"),
-    ({"operations": with_column("operation", 9, "ADD")}, "no such operation"),
+    ({"operations": with_column("operation", 11, "ADD")}, "no such operation"),
     ({"operations": with_column("bytes", 3, "ADD")}, "no such width"),
     ({"operations": with_column("operation", 3, "CHAIN")}, "no such program"),
     ({"operations": with_column("count", 1 << 20, "CHAIN")}, "products beyond the operands"),
     ({"operations": with_column("end", 5, "CHAIN")}, "products beyond the operands"),
     ({"operations": with_column("run", 0, "CHAIN")}, "products beyond the operands"),
-    ({"operations": with_column("operation", 1, "ZERO")}, "C is absent"),
-    ({"rows": np.array([2])}, "rows or columns beyond the matrix"),
-    ({"columns": np.array([-1])}, "rows or columns beyond the matrix"),
+    ({"operations": with_column("operation", 1, "CONSTANT")}, "no such input"),
+    ({"operations": with_column("operation", 10, "ADD")}, "no such size"),
+    ({"operations": with_column("operation", 6, "ADD")}, "the stack is empty"),
+    ({"a": matrix(2, 4, rows=[0, 2])}, "rows or columns beyond the matrix"),
+    ({"b": matrix(4, 3, columns=[0, 1, -1])}, "rows or columns beyond the matrix"),
+    ({"d": matrix(2, 3, rows=[0])}, "other numbers of rows or columns"),
+    ({"inputs": [matrix(2, 3, rows=[0])]}, "other numbers of rows or columns"),
     ({"most_rows": 0}, "no such blocks"),
-    ({"d": np.zeros((2, 2), np.uint32)}, "D has another shape"),
-    ({"d": np.zeros((2, 3), np.uint16)}, "what is left is not D"),
+    ({"d": matrix(2, 3, dtype=np.uint16)}, "what is left is not D"),
     ({"chained": 8}, "numbers of another width"),
-    ({"operands": [np.zeros((2, 4), np.uint32), np.zeros((5, 3), np.uint32), None]}, "shapes do not fit"),
-    ({"operands": [np.zeros((2, 4), np.uint16), np.zeros((4, 3), np.uint32), None]}, "codes without values"),
+    ({"b": matrix(5, 3)}, "shapes do not fit"),
+    ({"a": matrix(2, 4, dtype=np.uint16)}, "codes without values"),
     ({"values": [np.zeros(7, np.float32), None]}, "a value for each code"),
 ]
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "cpu/kernels/program_check.hpp"
@@ -45,7 +46,7 @@ void need(bool fine, const char* what) {
 class GemmCheck {
     const GemmCall& call;
     const std::vector<Integers>& programs;
-    const int64_t ordered, k;
+    const int64_t ordered, k, inputs, sizes;
     std::vector<int> widths;
 
     // The program of an operation: these bytes of its operands (0: it has none), so many lanes.
@@ -86,14 +87,28 @@ class GemmCheck {
         need(widths.back() == bytes, "values of another width");
     }
 
+    void combine(const Row& row, int bytes) {
+        const Operation what = Operation(row[Row::operation]);
+        const int operands = what == Operation::FMA ? 3 : 2;
+        for (int i = 0; i < operands; ++i) {
+            top_is(bytes);
+            widths.pop_back();
+        }
+        widths.push_back(bytes);
+        if (row[Row::program] == baseline::ABSENT) return need(bytes >= 4, "no such numbers");
+        need(what == Operation::ADD || what == Operation::MULTIPLY || what == Operation::FMA, "no program does that");
+        program(row, bytes, bytes, what == Operation::MULTIPLY ? 0 : bytes, 1);
+    }
+
     void check(const Row& row) {
         const int bytes = int(row[Row::bytes]);
         need(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8, "no such width");
         const bool native = row[Row::program] == baseline::ABSENT;
         switch (Operation(row[Row::operation])) {
-            case Operation::ZERO: return widths.push_back(bytes);
-            case Operation::LOAD_C:
-                need(call.c.base && call.c.bytes == bytes, "C is absent or of another width");
+            case Operation::CONSTANT: return widths.push_back(bytes);
+            case Operation::LOAD:
+                need(row[Row::number] >= 0 && row[Row::number] < inputs, "no such input");
+                need(call.inputs[row[Row::number]].bytes == bytes, "an input of another width");
                 return widths.push_back(bytes);
             case Operation::CHAIN:
                 products(row);
@@ -110,12 +125,13 @@ class GemmCheck {
                 top_is(bytes);
                 return program(row, call.a.bytes, call.b.bytes, bytes, row[Row::count]);
             case Operation::ADD:
-                pop(2);
-                top_is(bytes);
-                widths.pop_back();
-                top_is(bytes);
-                if (native) return need(bytes >= 4, "no such numbers");
-                return program(row, bytes, bytes, bytes, 1);
+            case Operation::MULTIPLY:
+            case Operation::FMA:
+            case Operation::MAXIMUM:
+            case Operation::MINIMUM: return combine(row, bytes);
+            case Operation::AMAX:
+                need(row[Row::number] >= 0 && row[Row::number] < sizes, "no such size");
+                return top_is(bytes);
             case Operation::CONVERT: {
                 pop(1);
                 const int was = widths.back();
@@ -128,8 +144,10 @@ class GemmCheck {
     }
 
 public:
-    GemmCheck(const GemmCall& of_call, const std::vector<Integers>& all, int64_t order_count, int64_t products)
-        : call(of_call), programs(all), ordered(order_count), k(products) {}
+    GemmCheck(const GemmCall& of_call, const std::vector<Integers>& all, int64_t order_count, int64_t products,
+              size_t input_count, int64_t size_count)
+        : call(of_call), programs(all), ordered(order_count), k(products), inputs(int64_t(input_count)),
+          sizes(size_count) {}
     // How deep the stack gets.
     int depth() {
         size_t most = 0;
@@ -138,29 +156,31 @@ public:
             most = std::max(most, widths.size());
             need(most <= MOST_DEPTH, "the stack is too deep");
         }
-        need(widths.size() == 1 && widths[0] == call.d_bytes, "what is left is not D");
+        need(widths.size() == 1 && widths[0] == call.d.bytes, "what is left is not D");
         return int(most);
     }
 };
 
-GemmOperand operand(const py::object& given, const py::object& values, int chained) {
-    if (given.is_none()) return {};
-    const auto x = given.cast<py::array>();
+// A matrix and which of its rows and columns the elements have; null where they do not count.
+GemmOperand operand(const py::array& x, const Integers* rows, const Integers* columns) {
     need(x.ndim() == 2, "operands must be matrices");
-    const void* table = nullptr;
-    if (!values.is_none()) {
-        const auto found = values.cast<py::array>();
-        need((found.flags() & py::array::c_style) && x.itemsize() <= 2 && found.itemsize() == chained &&
-                 found.size() == int64_t(1) << (8 * x.itemsize()),
-             "a value for each code is needed");
-        table = found.data();
-    }
-    return {static_cast<const char*>(x.data()), x.strides(0), x.strides(1), int(x.itemsize()), table};
+    const auto places = [](const Integers* found, int64_t length) -> const int64_t* {
+        if (!found) return nullptr;
+        for (int64_t i = 0; i < found->size(); ++i)
+            need(found->data()[i] >= 0 && found->data()[i] < length, "rows or columns beyond the matrix");
+        return found->data();
+    };
+    return {static_cast<const char*>(x.data()), x.strides(0), x.strides(1), int(x.itemsize()), places(rows, x.shape(0)),
+            places(columns, x.shape(1)),        nullptr};
 }
 
-void places_within(const Integers& places, int64_t length) {
-    for (int64_t i = 0; i < places.size(); ++i)
-        need(places.data()[i] >= 0 && places.data()[i] < length, "rows or columns beyond the matrix");
+const void* table(const py::object& values, const GemmOperand& of, int chained) {
+    if (values.is_none()) return nullptr;
+    const auto found = values.cast<py::array>();
+    need((found.flags() & py::array::c_style) && of.bytes <= 2 && found.itemsize() == chained &&
+             found.size() == int64_t(1) << (8 * of.bytes),
+         "a value for each code is needed");
+    return found.data();
 }
 
 // Every block on one of the cores; false: out of memory.
@@ -186,50 +206,51 @@ bool on_every_core(GemmFunction run, const GemmCall& call) {
     return memory;
 }
 
-void gemm(const Integers& operations, const std::vector<Integers>& programs, const Integers& order,
-          const std::vector<py::object>& operands, const std::vector<py::object>& values, int chained, py::array d,
-          const Integers& rows, const Integers& columns, int64_t most_rows, int64_t most_columns,
+using Placed = std::tuple<py::array, Integers, Integers>;  // a matrix, its rows and its columns
+
+void gemm(const Integers& operations, const std::vector<Integers>& programs, const Integers& order, const Placed& a,
+          const Placed& b, const std::vector<py::object>& values, int chained, const std::vector<Placed>& inputs,
+          const Placed& d, py::array_t<uint64_t, py::array::c_style> largest, int64_t most_rows, int64_t most_columns,
           const std::string& build) {
-    need(operands.size() == 3 && values.size() == 2, "three operands are expected: a, b, c; and the values of two");
+    need(values.size() == 2, "the values of two operands are expected");
     need(operations.ndim() == 2 && operations.shape(1) == Row::SIZE, "operations have other columns");
-    need(d.ndim() == 2 && d.writeable() && (chained == 0 || chained == 4 || chained == 8), "D must be a matrix");
+    need(chained == 0 || chained == 4 || chained == 8, "no such numbers");
     need(most_rows >= 1 && most_rows <= MOST_SIDE && most_columns >= 1 && most_columns <= MOST_SIDE, "no such blocks");
-    const GemmOperand a = operand(operands[0], values[0], chained), b = operand(operands[1], values[1], chained),
-                      c = operand(operands[2], py::none(), 0);
-    need(a.base && b.base, "A and B are needed");
-    const auto shape = [&](size_t i, int axis) { return operands[i].cast<py::array>().shape(axis); };
-    const int64_t k = shape(0, 1);
-    need(shape(1, 0) == k && (!c.base || (shape(2, 0) == shape(0, 0) && shape(2, 1) == shape(1, 1))),
-         "shapes do not fit");
-    need(d.shape(0) == shape(0, 0) && d.shape(1) == shape(1, 1), "D has another shape");
-    places_within(rows, d.shape(0));
-    places_within(columns, d.shape(1));
+    const auto& [a_array, a_rows, a_all] = a;
+    const auto& [b_array, b_all, b_columns] = b;
+    const auto& [d_array, d_rows, d_columns] = d;
+    std::vector<GemmOperand> held;
+    for (const auto& [array, rows, columns] : inputs) {
+        held.push_back(operand(array, &rows, &columns));
+        need(rows.size() == d_rows.size() && columns.size() == d_columns.size(), "other numbers of rows or columns");
+    }
+    std::vector<std::atomic<uint64_t>> sizes(size_t(largest.size()));
     std::vector<const int64_t*> starts;
     for (const Integers& program : programs) starts.push_back(program.data());
     GemmCall call{operations.data(),
                   operations.shape(0),
                   starts.data(),
                   order.data(),
-                  a,
-                  b,
-                  c,
-                  static_cast<char*>(d.mutable_data()),
-                  d.strides(0),
-                  d.strides(1),
-                  int(d.itemsize()),
-                  rows.data(),
-                  columns.data(),
-                  rows.size(),
-                  columns.size(),
+                  operand(a_array, &a_rows, nullptr),
+                  operand(b_array, nullptr, &b_columns),
+                  operand(d_array, &d_rows, &d_columns),
+                  held.data(),
+                  sizes.data(),
+                  d_rows.size(),
+                  d_columns.size(),
                   0,
                   chained,
                   most_rows,
                   most_columns};
-    for (int64_t i = 0; chained && i < 2; ++i) {
-        const GemmOperand& x = i ? b : a;
-        need(x.values ? x.bytes <= 2 : x.bytes >= 4 && x.bytes <= chained, "codes without values");
-    }
-    call.depth = GemmCheck(call, programs, order.size(), k).depth();
+    need(d_array.writeable() && a_rows.size() == call.m && b_columns.size() == call.n,
+         "other numbers of rows or columns");
+    const int64_t k = a_array.shape(1);
+    need(b_array.shape(0) == k, "shapes do not fit");
+    call.a.values = table(values[0], call.a, chained);
+    call.b.values = table(values[1], call.b, chained);
+    for (const GemmOperand* x : {&call.a, &call.b})
+        need(!chained || (x->values ? x->bytes <= 2 : x->bytes >= 4 && x->bytes <= chained), "codes without values");
+    call.depth = GemmCheck(call, programs, order.size(), k, held.size(), largest.size()).depth();
     const std::string name = engine_build(build).name;
     GemmFunction run = baseline::gemm_blocks;
 #if defined(__x86_64__)
@@ -242,6 +263,8 @@ void gemm(const Integers& operations, const std::vector<Integers>& programs, con
         memory = on_every_core(run, call);
     }
     if (!memory) throw std::bad_alloc();
+    for (size_t i = 0; i < sizes.size(); ++i)
+        largest.mutable_data()[i] = std::max<uint64_t>(largest.data()[i], sizes[i]);
 }
 
 std::map<std::string, std::vector<std::string>> layout() {
@@ -254,10 +277,12 @@ std::map<std::string, std::vector<std::string>> layout() {
 }  // namespace
 
 void cpu::register_gemm(py::module_& m) {
-    m.def("gemm", &gemm, py::arg("operations"), py::arg("programs"), py::arg("order"), py::arg("operands"),
-          py::arg("values"), py::arg("chained"), py::arg("d"), py::arg("rows"), py::arg("columns"),
+    m.def("gemm", &gemm, py::arg("operations"), py::arg("programs"), py::arg("order"), py::arg("a"), py::arg("b"),
+          py::arg("values"), py::arg("chained"), py::arg("inputs"), py::arg("d"), py::arg("largest"),
           py::arg("most_rows"), py::arg("most_columns"), py::arg("build") = "",
-          "Run the operations of a schedule on blocks of these rows and columns of D = A B + C, on every core.");
+          "Run the operations of a schedule on blocks of D, on every core; each matrix comes with the rows and the "
+          "columns "
+          "of it that the elements have.");
     m.def("gemm_layout", &layout, "Operations of matrix products and their columns.");
 }
 

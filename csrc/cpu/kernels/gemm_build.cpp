@@ -27,6 +27,7 @@ namespace {
 
 constexpr i64 SLICE = 256;  // products that a chain takes at a time: what of a block is then packed fits the cache
 constexpr i64 VECTORS = 64;  // of a program without a kernel for tiles, at a time
+constexpr i64 NOWHERE = INT64_MIN;  // a product without an item: of zeros
 constexpr i64 SPARE = 64;  // bytes: a register may be read or written past the end
 
 class Memory {
@@ -81,7 +82,7 @@ struct AsNumber {
 // Runs the operations on one block after the other.
 class Block {
     const GemmCall& call;
-    const i64 *row_places = nullptr, *column_places = nullptr;
+    i64 first_row = 0, first_column = 0;
     i64 m = 0, n = 0, strips = 0, padded = 0;  // padded: columns with those that fill tiles
     std::vector<Memory> slots;
     std::vector<int> widths;
@@ -102,14 +103,14 @@ class Block {
     }
     char* at(size_t slot) { return of(slots[slot], values() * widths[slot]); }
 
-    // Bytes from the start of a row of A, or of a column of B, to each product's item; -1: none.
+    // Bytes from the start of a row of A, or of a column of B, to each product's item.
     void find_places(const Row& row, i64 skip, i64 count, i64 step) {
         const i64 *order = row[Row::order] == ABSENT ? nullptr : call.order + row[Row::order], size = row[Row::size];
         places.resize(size_t(count));
         for (i64 i = 0; i < count; ++i) {
             const i64 t = skip + i, taken = order ? t - t % size + order[t % size] : t;
             const i64 k = row[Row::first] + taken / row[Row::run] * row[Row::stride] + taken % row[Row::run];
-            places[size_t(i)] = k < row[Row::end] ? k * step : -1;
+            places[size_t(i)] = k < row[Row::end] ? k * step : NOWHERE;
         }
     }
 
@@ -118,7 +119,7 @@ class Block {
     static void gather(const char* const (&from)[STRIP], const i64* place, i64 count, In (&codes)[STRIP][STRIP]) {
         bool whole = count == STRIP, along = whole, beside = true;
         for (int i = 0; whole && i < STRIP; ++i) {
-            whole = place[i] >= 0;
+            whole = place[i] != NOWHERE;
             along &= place[i] == place[0] + i * i64(sizeof(In));
             beside &= from[i] == from[0] + i * i64(sizeof(In));
         }
@@ -133,7 +134,7 @@ class Block {
             for (i64 i = 0; i < count; ++i)
                 for (int line = 0; line < STRIP; ++line) {
                     codes[i][line] = 0;
-                    if (place[i] >= 0) memcpy(&codes[i][line], from[line] + place[i], sizeof(In));
+                    if (place[i] != NOWHERE) memcpy(&codes[i][line], from[line] + place[i], sizeof(In));
                 }
         }
     }
@@ -164,7 +165,7 @@ class Block {
         for (i64 strip = 0; strip < strips; ++strip) {
             const char* from[STRIP];
             for (i64 r = 0; r < STRIP; ++r)
-                from[r] = call.a.base + row_places[std::min(strip * STRIP + r, m - 1)] * call.a.row;
+                from[r] = call.a.base + call.a.rows[first_row + std::min(strip * STRIP + r, m - 1)] * call.a.row;
             pack_lines<true, In>(from, to + strip * count * STRIP, value);
         }
     }
@@ -174,7 +175,7 @@ class Block {
         for (i64 first = 0; first < padded; first += STRIP) {
             const char* from[STRIP];
             for (i64 j = 0; j < STRIP; ++j)
-                from[j] = call.b.base + column_places[std::min(first + j, n - 1)] * call.b.column;
+                from[j] = call.b.base + call.b.columns[first_column + std::min(first + j, n - 1)] * call.b.column;
             pack_lines<false, In>(from, to + first * count, value);
         }
     }
@@ -284,29 +285,56 @@ class Block {
         return all;
     }
 
-    template <class T>
-    void add_numbers(char* x, const char* y) const {
+    template <class T, class Combine>
+    void combine_numbers(char* x, const char* y, const char* z, const Combine& combine) const {
         using V = typename gemm::Numbers<T>::Register;
         const V nan = broadcast(V{}, gemm::quiet_nan<T>());
         for (i64 i = 0; i < values() * i64(sizeof(T)); i += i64(sizeof(V))) {
-            const V sum = load<V>(x + i) + load<V>(y + i);
-            store(x + i, sum == sum ? sum : nan);
+            const V found = combine(load<V>(x + i), load<V>(y + i), load<V>(z + i));
+            store(x + i, found == found ? found : nan);
+        }
+    }
+    template <class T>
+    void combine_numbers(const Row& row, char* x, const char* y, const char* z) const {
+        using V = typename gemm::Numbers<T>::Register;
+        using Words = decltype(V{} == V{});
+        const bool propagates = row[Row::propagates];
+        // of zeros the larger is +0: what both have is their sign's, and for the smaller one what one of them has
+        const auto extremum = [&](V u, V v, auto less, bool largest) {
+            const V one = less(u, v) ? v : u, both = largest ? V(Words(u) & Words(v)) : V(Words(u) | Words(v));
+            const V found = u == v ? both : one;
+            if (propagates) return u == u ? (v == v ? found : v) : u;
+            return u == u ? (v == v ? found : u) : v;
+        };
+        switch (Operation(row[Row::operation])) {
+            case Operation::ADD: return combine_numbers<T>(x, y, z, [](V u, V v, V) { return u + v; });
+            case Operation::MULTIPLY: return combine_numbers<T>(x, y, z, [](V u, V v, V) { return u * v; });
+            case Operation::FMA: return combine_numbers<T>(x, y, z, [](V u, V v, V w) { return gemm::link(u, v, w); });
+            case Operation::MAXIMUM:
+                return combine_numbers<T>(
+                    x, y, z, [&](V u, V v, V) { return extremum(u, v, [](V s, V t) { return s < t; }, true); });
+            default:
+                return combine_numbers<T>(
+                    x, y, z, [&](V u, V v, V) { return extremum(u, v, [](V s, V t) { return s > t; }, false); });
         }
     }
 
-    void add(const Row& row) {
+    // The topmost two or three become one.
+    void combine(const Row& row) {
+        const bool three = Operation(row[Row::operation]) == Operation::FMA;
         const int bytes = int(row[Row::bytes]);
-        char *const x = at(top - 2), *const y = at(top - 1);
-        if (row[Row::program] != ABSENT) {
-            char* const d = of(slots[top], values() * bytes);
-            run_vectors(call.programs[row[Row::program]], x, code_ones(row[Row::one], bytes), y, d, values(), 1, bytes);
-            std::swap(slots[top - 2], slots[top]);
-        } else if (bytes == 4) {
-            add_numbers<float>(x, y);
-        } else {
-            add_numbers<double>(x, y);
-        }
-        --top;
+        top -= three ? 2 : 1;
+        char *const x = at(top - 1), *const y = at(top), *const z = three ? at(top + 1) : y;
+        if (row[Row::program] == ABSENT)
+            return bytes == 4 ? combine_numbers<float>(row, x, y, z) : combine_numbers<double>(row, x, y, z);
+        const bool adds = Operation(row[Row::operation]) == Operation::ADD;
+        char* const d = of(slots[size_t(call.depth)], values() * bytes);
+        run_vectors(call.programs[row[Row::program]], x, adds ? code_ones(row[Row::code], bytes) : y,
+                    adds    ? y
+                    : three ? z
+                            : nullptr,
+                    d, values(), 1, bytes);
+        std::swap(slots[top - 1], slots[size_t(call.depth)]);
     }
 
     template <class From, class To>
@@ -324,7 +352,7 @@ class Block {
         const char* const x = at(top - 1);
         char* const d = of(slots[top], values() * bytes);
         if (row[Row::program] != ABSENT)
-            run_vectors(call.programs[row[Row::program]], x, code_ones(row[Row::one], was), nullptr, d, values(), 1,
+            run_vectors(call.programs[row[Row::program]], x, code_ones(row[Row::code], was), nullptr, d, values(), 1,
                         bytes);
         else if (bytes == 8)
             convert_numbers<float, double>(x, d);
@@ -334,40 +362,66 @@ class Block {
         widths[top - 1] = bytes;
     }
 
-    // Between a block's values and a matrix: each(value, item) for every element.
+    // each(value, item) for every element of the block: `from` is its values.
     template <class Each>
-    void elements(char* from, int bytes, char* base, i64 row, i64 column, const Each& each) const {
-        for (i64 r = 0; r < m; ++r)
+    void elements(char* from, const GemmOperand& matrix, const Each& each) const {
+        for (i64 r = 0; r < m; ++r) {
+            const char* const line = matrix.base + matrix.rows[first_row + r] * matrix.row;
             for (i64 j = 0; j < n; ++j)
-                each(from + ((r / STRIP * padded + j) * STRIP + r % STRIP) * bytes,
-                     base + row_places[r] * row + column_places[j] * column);
+                each(from + ((r / STRIP * padded + j) * STRIP + r % STRIP) * matrix.bytes,
+                     line + matrix.columns[first_column + j] * matrix.column);
+        }
     }
     template <class Word>
-    void load_elements(char* to) const {
-        elements(to, sizeof(Word), const_cast<char*>(call.c.base), call.c.row, call.c.column,
-                 [](char* value, const char* item) { memcpy(value, item, sizeof(Word)); });
+    void load_elements(const GemmOperand& matrix, char* to) const {
+        elements(to, matrix, [](char* value, const char* item) { memcpy(value, item, sizeof(Word)); });
     }
     template <class Word>
     void store_elements(char* from) const {
-        elements(from, sizeof(Word), call.d, call.d_row, call.d_column,
-                 [](const char* value, char* item) { memcpy(item, value, sizeof(Word)); });
+        elements(from, call.d,
+                 [](const char* value, const char* item) { memcpy(const_cast<char*>(item), value, sizeof(Word)); });
+    }
+    template <class Word>
+    void largest_size(const Row& row, char* from) const {
+        const Word bits = Word(row[Row::code]);
+        u64 most = 0;
+        GemmOperand all = call.d;
+        all.bytes = sizeof(Word);
+        elements(from, all, [&](const char* value, const char*) {
+            Word code;
+            memcpy(&code, value, sizeof code);
+            most = std::max(most, u64(code & bits));
+        });
+        std::atomic<uint64_t>& held = call.largest[row[Row::number]];
+        uint64_t was = held;
+        while (was < most && !held.compare_exchange_weak(was, most)) {
+        }
     }
 
-    void load_c() {
-        const int bytes = call.c.bytes;
+    void constant(const Row& row) {
+        const int bytes = int(row[Row::bytes]);
         char* const to = push(bytes);
-        memset(to, 0, size_t(values() * bytes));
-        switch (bytes) {
-            case 1: return load_elements<uint8_t>(to);
-            case 2: return load_elements<uint16_t>(to);
-            case 4: return load_elements<u32>(to);
-            default: return load_elements<u64>(to);
+        if (row[Row::code] == 0)
+            memset(to, 0, size_t(values() * bytes));
+        else
+            for (i64 i = 0; i < values(); ++i) memcpy(to + i * bytes, row.at + Row::code, size_t(bytes));
+    }
+
+    void load_input(const Row& row) {
+        const GemmOperand& input = call.inputs[row[Row::number]];
+        char* const to = push(input.bytes);
+        memset(to, 0, size_t(values() * input.bytes));
+        switch (input.bytes) {
+            case 1: return load_elements<uint8_t>(input, to);
+            case 2: return load_elements<uint16_t>(input, to);
+            case 4: return load_elements<u32>(input, to);
+            default: return load_elements<u64>(input, to);
         }
     }
 
     void store_d() {
         char* const from = at(top - 1);
-        switch (call.d_bytes) {
+        switch (call.d.bytes) {
             case 1: return store_elements<uint8_t>(from);
             case 2: return store_elements<uint16_t>(from);
             case 4: return store_elements<u32>(from);
@@ -375,19 +429,29 @@ class Block {
         }
     }
 
+    void amax(const Row& row) {
+        char* const from = at(top - 1);
+        switch (row[Row::bytes]) {
+            case 1: return largest_size<uint8_t>(row, from);
+            case 2: return largest_size<uint16_t>(row, from);
+            case 4: return largest_size<u32>(row, from);
+            default: return largest_size<u64>(row, from);
+        }
+    }
+
     void run(const Row& row) {
         switch (Operation(row[Row::operation])) {
-            case Operation::ZERO: {
-                const int bytes = int(row[Row::bytes]);
-                char* const to = push(bytes);
-                memset(to, 0, size_t(values() * bytes));
-                return;
-            }
-            case Operation::LOAD_C: return load_c();
+            case Operation::CONSTANT: return constant(row);
+            case Operation::LOAD: return load_input(row);
             case Operation::CHAIN: return call.chained == 4 ? chain<float>(row) : chain<double>(row);
             case Operation::STEPS: return steps(row);
-            case Operation::ADD: return add(row);
+            case Operation::ADD:
+            case Operation::MULTIPLY:
+            case Operation::FMA:
+            case Operation::MAXIMUM:
+            case Operation::MINIMUM: return combine(row);
             case Operation::CONVERT: return convert(row);
+            case Operation::AMAX: return amax(row);
         }
     }
 
@@ -397,8 +461,8 @@ public:
 
     void run_all(i64 row, i64 column) {
         const i64 unit = call.chained ? gemm::TILE_ROWS : STRIP, whole = call.chained ? gemm::TILE_COLUMNS : 1;
-        row_places = call.rows + row;
-        column_places = call.columns + column;
+        first_row = row;
+        first_column = column;
         m = std::min(call.most_rows, call.m - row);
         n = std::min(call.most_columns, call.n - column);
         strips = (m + unit - 1) / unit * unit / STRIP;

@@ -5,6 +5,7 @@ The rule is ``docs/gemm.md``; ``gemm_program`` writes it as operations, which th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import _native, formats
-from mmaprobe.errors import UsageError, brief
+from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.models import engine
-from mmaprobe.models.gemm_program import COLUMNS, NUMBERS, GemmProgram, gemm_program, values_of
-from mmaprobe.operands.batch import Bits
-from mmaprobe.operands.edge import from_bits, to_bits
-from mmaprobe.operands.resident import Resident
+from mmaprobe.models.gemm_operands import (
+    GemmCall,
+    Index,
+    check_memory,
+    input_bits,
+    items_of,
+    laid_out,
+    matrices,
+    place_for_d,
+)
+from mmaprobe.models.gemm_program import COLUMNS, NUMBERS, GemmProgram, gemm_program, rounded_product, values_of
+from mmaprobe.models.model import evaluator
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.edge import from_bits
 from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.epilogue import C as C_NAME
+from mmaprobe.parameters.epilogue import Scaling
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, schedule_named
 
 BLOCK = (128, 192)
 """Rows and columns of D that a core computes at a time."""
 
-Index = NDArray[np.intp]
+Sizes = NDArray[np.uint64]
+"""Codes without their signs."""
+PANEL = 1 << 18
+"""Items of an operand that are scaled before the product at a time."""
 
 
 def gemm(schedule: Schedule | str | Path, architecture: str | Path | None = None) -> Gemm:
@@ -62,66 +78,144 @@ class Gemm:
                 raise UsageError(f"kernel {kernel.name}: {error}") from None
 
     def __call__(
-        self, A: Any, B: Any, C: Any = None, *, rows: slice = slice(None), columns: slice = slice(None)
+        self,
+        A: Any,
+        B: Any,
+        C: Any = None,
+        *,
+        rows: slice = slice(None),
+        columns: slice = slice(None),
+        layout: str = "NN",
+        out: Any = None,
+        **inputs: Any,
     ) -> Any:
         """D, or these rows and columns of it alone; what is not asked for is not computed.
 
-        A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, and the
-        result is of the caller's kind.  Without C nothing takes its place; with K = 0 D is C, or +0.  UsageError
-        naming the operand or dimension that does not fit, or that is outside of the schedule's scope.
+        A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, with any
+        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where A,
+        or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array of bit patterns that D is written
+        to.  ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a
+        dict of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where
+        nothing else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
+        schedule's scope, or more memory than is left.
         """
         made = self.schedule
-        typed, bits = False, list[Bits | None]()
-        for name, value, fmt in (("A", A, made.a), ("B", B, made.b), ("C", C, made.c)):
-            if value is None and name == "C":
-                bits.append(None)
-                continue
-            if fmt is None:
-                raise UsageError("gemm: the schedule takes no C")
-            operand, own = to_bits("gemm", name, value, formats.get(fmt))
-            assert not isinstance(operand, Resident)
-            if operand.ndim != 2:
-                raise UsageError(f"gemm: operand {name} is of shape {operand.shape}; it must be a matrix")
-            typed |= own
-            bits.append(operand[None])
-        a, b, c = bits
-        assert a is not None
-        assert b is not None
-        d = self.run(a, b, c, rows, columns)
-        return from_bits(d[0], formats.get(made.d), typed, A)
+        (a, b, c), typed, flat = matrices(made, A, B, C, layout)
+        call = GemmCall(a, b, c, layout, self._inputs(inputs, a.shape[1], b.shape[2], a.shape[2]))
+        d, largest = self._product(call, rows, columns, None if out is None else place_for_d(out, made.d, flat, call))
+        found = from_bits(d[0] if flat else d, formats.get(made.d), typed, A)
+        if not made.amax:
+            return found
+        sizes = dict[str, Any]()
+        for name, size in zip(made.amax, largest, strict=True):
+            fmt = formats.get(self._format(name))
+            sizes[name] = from_bits(np.array(size, fmt.dtype), fmt, typed, A)
+        return found, sizes
 
     def run(
         self, a: Bits, b: Bits, c: Bits | None = None, rows: slice = slice(None), columns: slice = slice(None)
     ) -> Bits:
         """D (n, M, N) of n products a (n, M, K), b (n, K, N), c (n, M, N) of bit patterns, or a part of each."""
-        (count, m, k), n = a.shape, b.shape[2]
-        if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
-            shapes = f"A {a.shape[1:]}, B {b.shape[1:]}" + ("" if c is None else f", C {c.shape[1:]}")
-            raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N)")
-        self.schedule.scope.check(m, n, k)
+        return self._product(GemmCall(a, b, c, "NN", self._inputs({}, 0, 0, 0)), rows, columns, None)[0]
+
+    def _inputs(self, given: dict[str, Any], m: int, n: int, k: int) -> dict[str, Bits]:
+        """The bit patterns of every input that the schedule names."""
+        found, known = {}, {each.name: each for each in self.schedule.inputs}
+        for name in given:
+            if name not in known:
+                raise UsageError(
+                    f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {brief([*known])}"
+                )
+        for name, each in known.items():
+            if name not in given:
+                raise UsageError(f"gemm: input {name} is missing: {each.format}, of shape {each.lengths(m, n, k)}")
+            found[name] = input_bits(each, given[name], each.lengths(m, n, k))
+        return found
+
+    def _format(self, name: str) -> str:
+        """The format of a value that largest sizes are taken of."""
+        nodes = {node.name: node.format for node in self.schedule.epilogue}
+        return nodes.get(name, self.schedule.kernels[0].join.format)
+
+    def _product(self, call: GemmCall, rows: slice, columns: slice, out: Bits | None) -> tuple[Bits, Sizes]:
+        """D, and the largest sizes."""
+        (count, m, k), n = call.a.shape, call.b.shape[2]
+        if call.b.shape[:2] != (count, k) or (call.c is not None and call.c.shape != (count, m, n)):
+            shapes = f"A {call.a.shape[1:]}, B {call.b.shape[1:]}"
+            shapes += "" if call.c is None else f", C {call.c.shape[1:]}"
+            batch = "" if count == 1 else f", and as many of each as A has, {count}"
+            raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N){batch}")
+        self.schedule.scope.check(m, n, k, count, call.layout)
         wanted = _chosen("rows", rows, m), _chosen("columns", columns, n)
-        d = np.empty((count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype)
-        operands = [a[:, rows], b[:, :, columns], None if c is None else c[:, rows, columns]]
-        own = [None if x is None else np.asarray(x, x.dtype.newbyteorder("=")) for x in operands]
+        shape, dtype = (count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype
+        if out is None:
+            check_memory(shape, dtype.itemsize)
+        elif out.shape != shape:
+            raise UsageError(f"gemm: out is of shape {out.shape[-2:]}; D is {shape[1:]}")
+        d = np.empty(shape, dtype) if out is None else out
+        largest = np.zeros(len(self.schedule.amax), np.uint64)
+        there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
         for kernel, *area in self.schedule.areas(m, n):
             at = [np.flatnonzero(np.isin(asked, part)) for asked, part in zip(wanted, area, strict=True)]
             path = self._datapath(kernel) if kernel.step.by == "primitive" else None
-            made = gemm_program(self.schedule, kernel, path, k, c is not None)
+            made = gemm_program(self.schedule, kernel, path, k, there)
             for i in range(count):
-                self._run(made, [None if x is None else x[i] for x in own], d[i], at)
-        return d
+                for down, across in self._panels(at, k):
+                    self._run(made, call.of(i), d[i], wanted, (down, across), largest)
+        return d, largest
 
-    def _run(self, made: GemmProgram, operands: list[Bits | None], d: Bits, at: list[Index]) -> None:
-        """The elements of D in these rows and columns."""
+    def _panels(self, at: list[Index], k: int) -> Iterator[tuple[Index, Index]]:
+        """The rows and columns of D that are computed at once: all, but where operands are scaled before."""
+        scaled = {scaling.operand for scaling in self.schedule.scalings}
+        most = max(1, PANEL // max(k, 1))
+        sides = [
+            [side[start : start + most] for start in range(0, len(side), most)] if name in scaled else [side]
+            for name, side in zip("ab", at, strict=True)
+        ]
+        return ((down, across) for down in sides[0] for across in sides[1])
+
+    def _run(
+        self,
+        made: GemmProgram,
+        call: GemmCall,
+        d: Bits,
+        wanted: tuple[Index, Index],
+        at: tuple[Index, Index],
+        largest: Sizes,
+    ) -> None:
+        """The elements of D at these places of those that are wanted."""
+        rows, columns = wanted[0][at[0]], wanted[1][at[1]]
+        a, b = (call.a, rows, rows), (call.b, columns, columns)
+        for scaling in self.schedule.scalings:
+            if scaling.operand == "a":
+                a = (self._scaled(scaling, call, rows), np.arange(len(rows)), rows)
+            else:
+                b = (self._scaled(scaling, call, columns), columns, np.arange(len(columns)))
+        inputs = [laid_out(each, call.inputs[each.name], rows, columns, call) for each in self.schedule.inputs] + (
+            [] if call.c is None else [(call.c, rows, columns)]
+        )
         chained = made.chained
         values = [None if chained is None else values_of(fmt, chained) for fmt in (self.schedule.a, self.schedule.b)]
-        rows = np.array(made.rows, np.int64).reshape(-1, len(COLUMNS))
-        order = np.array(made.order, np.int64)
-        width, build = NUMBERS.get(chained or "", 0), engine.build()
+        operations = np.array(made.rows, np.int64).reshape(-1, len(COLUMNS))
+        order, width = np.array(made.order, np.int64), NUMBERS.get(chained or "", 0)
         try:
-            _native.gemm(rows, made.programs, order, operands, values, width, d, at[0], at[1], *BLOCK, build)
+            _native.gemm(
+                operations, made.programs, order, a, b, values, width, inputs, (d, *at), largest, *BLOCK, engine.build()
+            )
         except ValueError as error:
             raise UsageError(f"engine: {error}") from None
+
+    def _scaled(self, scaling: Scaling, call: GemmCall, places: Index) -> Bits:
+        """These rows of A, or columns of B, times their scales, each rounded to the operand's format."""
+        given = next(each for each in self.schedule.inputs if each.name == scaling.by)
+        of_a, k = scaling.operand == "a", call.a.shape[1]
+        to = self.schedule.a if of_a else self.schedule.b
+        codes = call.a[places] if of_a else call.b[:, places]
+        every = (places, np.arange(k)) if of_a else (np.arange(k), places)
+        scales = items_of(given, call.inputs[given.name], *every)
+        path = rounded_product(scaling.stored or to, given.format, to)
+        pairs = Batch(a=codes.reshape(-1, 1), b=np.broadcast_to(scales, codes.shape).reshape(-1, 1))
+        return evaluator(path)(path, pairs).reshape(codes.shape)
 
     def _datapath(self, kernel: GemmKernel) -> Datapath:
         """What a primitive's step of the kernel is; UsageError where its formats are others."""

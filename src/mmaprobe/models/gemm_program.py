@@ -6,7 +6,7 @@ f64 are the processor's own, all others programs of the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
@@ -29,16 +29,20 @@ from mmaprobe.parameters.datapath import (
     Exact,
     Fma,
     Node,
+    Overflow,
     Product,
     Products,
     Special,
 )
+from mmaprobe.parameters.epilogue import SUM, C, Compute, is_number
 from mmaprobe.parameters.schedule import Dealt, GemmKernel, Schedule
 
-OPERATIONS = ("ZERO", "LOAD_C", "CHAIN", "STEPS", "ADD", "CONVERT")
+OPERATIONS = (
+    "CONSTANT", "LOAD", "CHAIN", "STEPS", "ADD", "MULTIPLY", "FMA", "MAXIMUM", "MINIMUM", "CONVERT", "AMAX",
+)  # fmt: skip
 COLUMNS = (
-    "operation", "program", "bytes", "one", "fresh", "product", "rounded", "first", "run", "stride", "skip", "count",
-    "end", "size", "order",
+    "operation", "program", "bytes", "code", "number", "propagates", "fresh", "product", "rounded", "first", "run",
+    "stride", "skip", "count", "end", "size", "order",
 )  # fmt: skip
 ABSENT = -1
 """Stands for no program, and for no order."""
@@ -83,52 +87,117 @@ class GemmProgram:
             self.programs.append(words)
         return self._numbers[path]
 
-    def add(self, fmt: str) -> None:
-        """The two topmost become their sum."""
-        own = fmt in NUMBERS
-        one = 0 if own else formats.get(fmt).one
-        self.write("ADD", fmt, program=ABSENT if own else self.number(links(fmt, fmt, fmt, 1)), one=one)
+    def combine(self, operation: str, fmt: str, propagates: bool = True) -> None:
+        """The topmost two (of an fma three) become one."""
+        path = None if fmt in NUMBERS else _PROGRAMS[operation](fmt)
+        code = 0 if path is None else formats.get(fmt).one
+        number = ABSENT if path is None else self.number(path)
+        self.write(operation, fmt, program=number, code=code, propagates=int(propagates))
 
-    def convert(self, fmt: str, to: str) -> None:
+    def add(self, fmt: str) -> None:
+        """The topmost two become their sum."""
+        self.combine("ADD", fmt)
+
+    def convert(self, fmt: str, to: str, overflow: Overflow = "ieee") -> None:
         """The topmost, of one format, becomes one of another."""
         if fmt == to:
             return
-        own = fmt in NUMBERS and to in NUMBERS
-        one = 0 if own else formats.get(fmt).one
-        self.write("CONVERT", to, program=ABSENT if own else self.number(rounded_product(fmt, fmt, to)), one=one)
+        own = fmt in NUMBERS and to in NUMBERS and overflow == "ieee"
+        code = 0 if own else formats.get(fmt).one
+        path = rounded_product(fmt, fmt, to, overflow)
+        self.write("CONVERT", to, program=ABSENT if own else self.number(path), code=code)
+
+    def zero(self, fmt: str) -> None:
+        """One value more: +0."""
+        self.write("CONSTANT", fmt)
 
 
 def _bytes(fmt: str) -> int:
     return formats.get(fmt).container_bits // 8
 
 
-def gemm_program(schedule: Schedule, made: GemmKernel, datapath: Datapath | None, k: int, with_c: bool) -> GemmProgram:
-    """The operations that make D of an area of one kernel, of K products; ``datapath`` is its primitive's."""
-    out, to = GemmProgram(), made.join.format
-    addend = schedule.c if with_c else None
-    start = made.join.start if k else "c" if addend else "zero"
-    if start == "zero":
-        out.write("ZERO", to)
-    elif start == "c" and addend:
-        _load_c(out, addend, to)
-    begun = bool(out.rows)
-    parts = _Kernel(schedule, made, datapath, out).ranges(k)
-    if made.join.order == "pairwise":
-        _pairwise(out, parts, to)
-        if begun and k:
-            out.add(to)
-    else:
-        _chained(out, parts, to, begun)
-    if addend and start != "c":
-        _load_c(out, addend, to)
-        out.add(to)
-    out.convert(to, schedule.d)
+def gemm_program(
+    schedule: Schedule, made: GemmKernel, datapath: Datapath | None, k: int, there: Sequence[str] = ()
+) -> GemmProgram:
+    """The operations that make D of an area of one kernel, of K products; ``datapath`` is its primitive's.
+
+    ``there``: the inputs that the call has, as ``LOAD`` numbers them, C among them by its name.
+    """
+    out = GemmProgram()
+    held = {each.name: each.format for each in schedule.inputs} | ({C: schedule.c} if schedule.c else {})
+    tree = _Tree(schedule, _Kernel(schedule, made, datapath, out), k, {name: held[name] for name in there}, out)
+    last = schedule.epilogue[-1].name if schedule.epilogue else SUM
+    if not tree.is_there(last):
+        raise UsageError("gemm: without C nothing of the epilogue is left to be D")
+    tree.value(last, schedule.d)
     return out
 
 
-def _load_c(out: GemmProgram, fmt: str, to: str) -> None:
-    out.write("LOAD_C", fmt)
-    out.convert(fmt, to)
+@dataclass(frozen=True)
+class _Tree:
+    """Writes the epilogue: the operands of a node, then the node.
+
+    What is not there (C, where the call has none) is left out: a product with it is not there either, a sum with it
+    is the other term.
+    """
+
+    schedule: Schedule
+    kernel: _Kernel
+    k: int
+    there: dict[str, str]
+    out: GemmProgram
+
+    def is_there(self, name: str) -> bool:
+        """Whether anything is left of a value."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        if node is None:
+            return name in self.there or name == SUM or is_number(name)
+        found = [self.is_there(each) for each in node.of]
+        if node.operation == "fma":
+            return (found[0] and found[1]) or found[2]
+        return all(found) if node.operation in ("multiply", "convert") else any(found)
+
+    def value(self, name: str, to: str) -> None:
+        """One value more on the stack, in this format."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        if is_number(name):
+            self.out.write("CONSTANT", to, code=_code(float(name), to))
+            return
+        if node is not None:
+            self._node(node)
+        elif name == SUM:
+            self.kernel.sum(self.k, self.there)
+        else:
+            self.out.write("LOAD", self.there[name], number=list(self.there).index(name))
+        fmt = node.format if node else self.there.get(name, self.kernel.made.join.format)
+        if name in self.schedule.amax:
+            self.out.write("AMAX", fmt, number=self.schedule.amax.index(name), code=formats.get(fmt).sign_mask - 1)
+        self.out.convert(fmt, to)
+
+    def _node(self, node: Compute) -> None:
+        left = [name for name in node.of if self.is_there(name)]
+        if node.operation == "fma" and not (self.is_there(node.of[0]) and self.is_there(node.of[1])):
+            left = [node.of[2]]
+        if node.operation == "convert":
+            fmt = self._format(left[0])
+            self.value(left[0], fmt)
+            self.out.convert(fmt, node.format, node.overflow)
+            return
+        for name in left:
+            self.value(name, node.format)
+        if len(left) > 1:
+            operation = "MULTIPLY" if node.operation == "fma" and len(left) == 2 else node.operation.upper()
+            self.out.combine(operation, node.format, node.nan == "propagate")
+
+    def _format(self, name: str) -> str:
+        """The format that a value has of its own."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        return node.format if node else self.there.get(name, self.kernel.made.join.format)
+
+
+def _code(value: float, fmt: str) -> int:
+    """The code of a number in f32 or f64, as a signed word."""
+    return int(np.float32(value).view(np.int32) if fmt == "f32" else np.float64(value).view(np.int64))
 
 
 def _chained(out: GemmProgram, values: Iterable[Writes], fmt: str, begun: bool = False) -> None:
@@ -156,16 +225,38 @@ def _pairwise(out: GemmProgram, values: Iterable[Writes], fmt: str) -> None:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Writes the sums of a kernel; every partial sum and accumulator is one value more on the stack."""
+    """Writes the sum of a kernel; it, every partial sum and accumulator is one value more on the stack."""
 
     schedule: Schedule
     made: GemmKernel
     datapath: Datapath | None
     out: GemmProgram
 
-    def ranges(self, k: int) -> Iterator[Writes]:
-        """What writes each partial sum of K."""
-        return (partial(self._range, lanes) for lanes in self.made.ranges.of(k))
+    def sum(self, k: int, there: dict[str, str]) -> None:
+        """The sum of K products in the format of partial sums, with C where no epilogue says what becomes of it."""
+        out, to, start = self.out, self.made.join.format, self.made.join.start
+        c = list(there).index(C) if C in there and (start == "c" or not self.schedule.epilogue) else ABSENT
+        if c != ABSENT and (start == "c" or not k):
+            self._load_c(c, to)
+        elif start == "zero" or not k:
+            out.zero(to)
+        begun = start == "zero" or (start == "c" and c != ABSENT)
+        parts = (partial(self._range, lanes) for lanes in self.made.ranges.of(k))
+        if self.made.join.order == "pairwise":
+            _pairwise(out, parts, to)
+            if begun and k:
+                out.add(to)
+        else:
+            _chained(out, parts, to, begun)
+        if c != ABSENT and start != "c" and k:
+            self._load_c(c, to)
+            out.add(to)
+
+    def _load_c(self, number: int, to: str) -> None:
+        fmt = self.schedule.c
+        assert fmt is not None
+        self.out.write("LOAD", fmt, number=number)
+        self.out.convert(fmt, to)
 
     def _range(self, lanes: range) -> None:
         """The partial sum of a range, in the format of partial sums."""
@@ -183,7 +274,7 @@ class _Kernel:
         if promotion is None:
             self._chain(steps, lanes)
             return
-        self.out.write("ZERO", promotion.format)
+        self.out.zero(promotion.format)
         for part in _every(steps, promotion.every):
             self._chain(part, lanes)
             self.out.convert(held, promotion.format)
@@ -195,7 +286,7 @@ class _Kernel:
         product = self.made.accumulators.start == "product"
         fresh = bool(steps) and self.datapath is None and (product or _is_own(self.schedule, to))
         if not fresh:
-            self.out.write("ZERO", to)
+            self.out.zero(to)
         for part in steps:
             if self.datapath is None:
                 self._products(part, lanes, fresh, product)
@@ -325,6 +416,14 @@ def rounded_links(a: str, b: str, to: str, count: int) -> Datapath:
 
 
 @lru_cache(maxsize=256)
-def rounded_product(a: str, b: str, to: str) -> Datapath:
+def rounded_product(a: str, b: str, to: str, overflow: Overflow = "ieee") -> Datapath:
     """One product, rounded."""
-    return Datapath(a, b, None, to, 1, Exact((Products((0,)),), Encode(to)), special=_nan(to))
+    tree = Exact((Products((0,)),), Encode(to, overflow=overflow))
+    return Datapath(a, b, None, to, 1, tree, special=_nan(to))
+
+
+_PROGRAMS: dict[str, Callable[[str], Datapath]] = {
+    "ADD": lambda fmt: links(fmt, fmt, fmt, 1),
+    "FMA": lambda fmt: links(fmt, fmt, fmt, 1),
+    "MULTIPLY": lambda fmt: rounded_product(fmt, fmt, fmt),
+}
