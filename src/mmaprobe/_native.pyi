@@ -1,11 +1,13 @@
 """The native module: each subject's functions together, in the order of csrc/cpu/bindings/module.cpp."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Array = NDArray[Any]
+_Placed = tuple[_Array, NDArray[np.intp], NDArray[np.intp]]  # a matrix, its rows and its columns
 
 # CPU instructions
 cpu_default_control: int
@@ -74,3 +76,11 @@ def pipeline(
 compiler: str
 
 def roof(build: str = "") -> dict[str, float]: ...
+
+# Matrix products by a schedule
+def gemm(
+    operations: NDArray[np.int64], programs: list[NDArray[np.int64]], order: NDArray[np.int64], a: _Placed, b: _Placed,
+    values: Sequence[_Array | None], chained: int, inputs: Sequence[_Placed], d: _Placed, largest: NDArray[np.uint64],
+    most_rows: int, most_columns: int, build: str = "",
+) -> None: ...  # fmt: skip
+def gemm_layout() -> dict[str, list[str]]: ...

@@ -14,17 +14,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
-from mmaprobe import formats
+from cases.gemm_schedules import DOT, ONE, PLAIN, bands, operands, ranges, schedules
+from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
+from mmaprobe.models import engine
 from mmaprobe.models import gemm as models
+from mmaprobe.models.gemm_program import COLUMNS, OPERATIONS, gemm_program
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.schedule import (
     Accumulators,
     Bands,
-    GemmKernel,
     GemmStep,
     Join,
-    Promotion,
     Ranges,
     Region,
     Schedule,
@@ -37,85 +39,29 @@ from mmaprobe.parameters.schedule import (
 from mmaprobe.parameters.table import to_table, write_record
 from oracle import gemm as oracle
 
-DOT = GemmStep("primitive", "x86-64", "VDPBF16PS[bf16,bf16->f32]")
-SCOPE = Scope("none")
-PLAIN = GemmKernel("plain", Ranges(), Join("f32"), Accumulators("f32"))
-ONE = Schedule("f32", "f32", "f32", SCOPE, (PLAIN,), (Region("plain"),), "f32")
+SOME = 12
+"""Elements of D that are held against the slow evaluator."""
 some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-
-lengths = st.integers(1, 9)
-ranges = st.one_of(
-    st.just(Ranges()),
-    st.builds(Ranges, st.sampled_from(("uniform", "residue_first")), lengths),
-    st.builds(Ranges, st.just("halve_last"), lengths, st.integers(1, 4)),
-    st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
-)
-
-
-@st.composite
-def accumulators(draw: Any, fmt: str, primitive: bool) -> Accumulators:
-    count, run = draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 2))
-    block = draw(st.sampled_from((1, count * run, 2 * count * run)))
-    start = "zero" if primitive else draw(st.sampled_from(("zero", "product")))
-    return Accumulators(fmt, count, run, block, start, draw(st.sampled_from(("chain", "pairwise", "halves"))))
-
-
-@st.composite
-def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
-    wide = st.sampled_from(("f32", "f64", "bf16", "f16"))
-    dot = operand == "bf16" and draw(st.booleans())
-    step = (
-        replace(DOT, order=draw(st.sampled_from(((), (1, 0)))))
-        if dot
-        else GemmStep(draw(st.sampled_from(("fma", "multiply_add"))))
-    )
-    fmt = "f32" if dot else draw(wide)
-    join = Join(
-        draw(wide), draw(st.sampled_from(("chain", "pairwise"))), draw(st.sampled_from(("zero", "first", *(["c"] * c))))
-    )
-    promotion = draw(st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide)))
-    tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
-    return GemmKernel(name, draw(ranges), join, draw(accumulators(fmt, dot)), step, promotion, tail)
-
-
-@st.composite
-def bands(draw: Any) -> Bands:
-    lead, pieces = (tuple(draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2))
-    take = (draw(st.integers(0, len(lead + pieces) - 1)),) if lead + pieces else ()
-    places = (draw(st.integers(0, (lead + pieces)[take[0]] - 1)),) if take and draw(st.booleans()) else ()
-    return Bands(
-        draw(ranges), draw(st.sampled_from(("every", "first"))), lead, pieces, take, places, draw(st.integers(0, 3))
-    )
-
-
-@st.composite
-def schedules(draw: Any) -> Schedule:
-    operand, c = draw(st.sampled_from(("f32", "bf16", "f16", "e4m3"))), draw(st.booleans())
-    two = tuple(draw(kernels(name, operand, c)) for name in ("x", "y"))
-    regions = (Region("x", draw(bands()), draw(bands())), Region("y", rest=True))
-    d = draw(st.sampled_from(("f32", "bf16")))
-    return Schedule(operand, operand, d, SCOPE, two, regions, "f32" if c else None)
-
-
-def operands(rng: np.random.Generator, fmt: formats.Format, shape: tuple[int, ...]) -> Any:
-    """Mostly numbers near 1, some of them any code."""
-    codes = rng.integers(0, 1 << fmt.container_bits, shape, np.uint64)
-    near = fmt.one + rng.integers(-3 << max(fmt.fraction_bits - 1, 0), 1 << fmt.fraction_bits, shape)
-    near |= fmt.sign_mask * (rng.random(shape) < 0.5)
-    return np.where(rng.random(shape) < 0.02, codes.astype(np.int64), near).astype(fmt.dtype)
 
 
 @some
 @given(
-    made=schedules(), shape=st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(0, 21)), seed=st.integers(0, 99)
+    made=schedules(),
+    shape=st.tuples(st.integers(1, 4) | st.just(37), st.integers(1, 4) | st.just(29), st.integers(0, 21)),
+    seed=st.integers(0, 99),
+    build=st.sampled_from(_native.engine_builds()),
 )
-def test_every_schedule_as_in_exact_fractions(made: Schedule, shape: tuple[int, int, int], seed: int) -> None:
+def test_every_schedule_as_in_exact_fractions(
+    made: Schedule, shape: tuple[int, int, int], seed: int, build: str
+) -> None:
     (m, n, k), rng, table = shape, np.random.default_rng(seed), write_record(made)
     a, b = operands(rng, formats.get(made.a), (m, k)), operands(rng, formats.get(made.b), (k, n))
     c = operands(rng, formats.get("f32"), (m, n)) if made.c else None
     primitive = to_table(load("x86-64").entries[DOT.primitive].datapath)
-    d = models.gemm(made)(a, b, c)
-    for i, j in np.ndindex(m, n):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMAPROBE_ISA", build)
+        d = models.gemm(made)(a, b, c)
+    for i, j in rng.permutation(list(np.ndindex(m, n)))[:SOME]:
         kernel = oracle.kernel_of(table, i, j, m, n)
         assert kernel is not None
         one = oracle.Element(table, kernel, a[i].tolist(), b[:, j].tolist(), primitive)
@@ -169,18 +115,107 @@ def test_any_part_alone_is_that_part_of_the_whole() -> None:
 
 
 def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes, tiles = [], models._tiles
+    shapes, native = [], models._native.gemm
 
-    def seen(path: Any, a: Any, b: Any, c: Any) -> Any:
-        shapes.append((a.shape[1], b.shape[2]))
-        return tiles(path, a, b, c)
+    def seen(*arguments: Any) -> None:
+        shapes.append([len(arguments[3][1]), len(arguments[4][2])])
+        native(*arguments)
 
-    monkeypatch.setattr(models, "_tiles", seen)
+    monkeypatch.setattr(models._native, "gemm", seen)
     models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32), rows=slice(7), columns=slice(3))
-    assert set(shapes) == {(7, 3)}
-    shapes.clear()
-    models.gemm(ONE)(np.ones((300, 8), np.float32), np.ones((8, 700), np.float32))
-    assert max(shapes) <= (models.SIDE, models.SIDE)
+    assert shapes == [[7, 3]]
+
+
+def test_blocks_and_slices_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result of many blocks, K of many slices: what each of its parts is alone, in any layout of the operands."""
+    rng, product = np.random.default_rng(2), models.gemm(replace(ONE, c=None))
+    a, b = rng.standard_normal((300, 700), np.float32), rng.standard_normal((700, 410), np.float32)
+    whole = product(a, b)
+    parts = [[product(a[i : i + 100], b[:, j : j + 82]) for j in range(0, 410, 82)] for i in range(0, 300, 100)]
+    assert (np.block(parts) == whole).all()
+    for other in (np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2], lambda x: np.flip(np.flip(x).copy())):
+        assert (product(other(a), other(b)) == whole).all()
+    monkeypatch.setattr(models, "BLOCK", (7, 5))
+    assert (product(a[:31], b[:, :23]) == whole[:31, :23]).all()
+
+
+def test_primitives_in_many_steps_are_one_after_the_other() -> None:
+    """K in programs of many steps gives the bits of a schedule that promotes, hence stops, after each step."""
+    rng, name = np.random.default_rng(3), "HGMMA.F32[f16,f16->f32,k16]"
+    step = GemmStep("primitive", "sm_90a", name)
+    made = replace(ONE, a="f16", b="f16", c=None, kernels=(replace(PLAIN, step=step, join=Join("f32", start="first")),))
+    a = rng.standard_normal((21, 700)).astype(np.float16)
+    b = rng.standard_normal((700, 34)).astype(np.float16)
+    a[3, 5], b[600, 7] = np.inf, np.nan
+    path, d = load("sm_90a").entries[name].datapath, np.zeros((1, 21, 34), np.uint32)
+    for start in range(0, 700, 16):
+        x, y = np.zeros((1, 21, 16), np.uint16), np.zeros((1, 16, 34), np.uint16)
+        some = slice(start, min(start + 16, 700))
+        x[0, :, : some.stop - start], y[0, : some.stop - start] = a[:, some].view(np.uint16), b[some].view(np.uint16)
+        one = engine.evaluate_tiles(path, Batch(a=x, b=y, c=d))
+        assert one is not None
+        d = one
+    assert (models.gemm(made)(a, b).view(np.uint32) == d[0]).all()
+
+
+def call_of(**changed: Any) -> None:
+    """The native function with one argument changed."""
+    made = gemm_program(ONE, PLAIN, None, 4)
+    matrices = {name: np.zeros(shape, np.uint32) for name, shape in (("a", (2, 4)), ("b", (4, 3)), ("d", (2, 3)))}
+    given = {name: (matrix, *map(np.arange, matrix.shape)) for name, matrix in matrices.items()}
+    given |= {
+        "operations": np.array(made.rows), "programs": [], "order": np.zeros(0, np.int64), "values": [None, None],
+        "chained": 4, "inputs": [], "largest": np.zeros(0, np.uint64), "most_rows": 8, "most_columns": 8,
+    }  # fmt: skip
+    _native.gemm(**given | changed)
+
+
+ROW = np.array(gemm_program(ONE, PLAIN, None, 4).rows)
+
+
+def with_column(name: str, value: int, operation: str) -> Any:
+    rows = ROW.copy()
+    rows[ROW[:, 0] == OPERATIONS.index(operation), COLUMNS.index(name)] = value
+    return rows
+
+
+def matrix(m: int, n: int, rows: Any = None, columns: Any = None, dtype: Any = np.uint32) -> Any:
+    """A matrix with its rows and columns, all of them where nothing is said."""
+    placed = [np.arange(length) if of is None else np.array(of) for of, length in ((rows, m), (columns, n))]
+    return np.zeros((m, n), dtype), *placed
+
+
+WRONG_CALLS: list[tuple[dict[str, Any], str]] = [
+    ({"operations": ROW[:, :5]}, "operations have other columns"),
+    ({"operations": ROW[1:]}, "the stack is empty"),
+    ({"operations": np.concatenate([ROW, ROW])}, "what is left is not D"),
+    ({"operations": np.repeat(ROW[:1], 70, axis=0)}, "the stack is too deep"),
+    ({"operations": with_column("operation", 11, "ADD")}, "no such operation"),
+    ({"operations": with_column("bytes", 3, "ADD")}, "no such width"),
+    ({"operations": with_column("operation", 3, "CHAIN")}, "no such program"),
+    ({"operations": with_column("count", 1 << 20, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("end", 5, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("run", 0, "CHAIN")}, "products beyond the operands"),
+    ({"operations": with_column("operation", 1, "CONSTANT")}, "no such input"),
+    ({"operations": with_column("operation", 10, "ADD")}, "no such size"),
+    ({"operations": with_column("operation", 6, "ADD")}, "the stack is empty"),
+    ({"a": matrix(2, 4, rows=[0, 2])}, "rows or columns beyond the matrix"),
+    ({"b": matrix(4, 3, columns=[0, 1, -1])}, "rows or columns beyond the matrix"),
+    ({"d": matrix(2, 3, rows=[0])}, "other numbers of rows or columns"),
+    ({"inputs": [matrix(2, 3, rows=[0])]}, "other numbers of rows or columns"),
+    ({"most_rows": 0}, "no such blocks"),
+    ({"d": matrix(2, 3, dtype=np.uint16)}, "what is left is not D"),
+    ({"chained": 8}, "numbers of another width"),
+    ({"b": matrix(5, 3)}, "shapes do not fit"),
+    ({"a": matrix(2, 4, dtype=np.uint16)}, "codes without values"),
+    ({"values": [np.zeros(7, np.float32), None]}, "a value for each code"),
+]
+
+
+@pytest.mark.parametrize(("changed", "said"), WRONG_CALLS, ids=[said for _, said in WRONG_CALLS])
+def test_the_native_function_refuses(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        call_of(**changed)
 
 
 def test_without_products_d_is_c() -> None:

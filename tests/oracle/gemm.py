@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from oracle.interpreter import evaluate, lanes_in
-from oracle.numbers import encode_value, spec
+from oracle.numbers import encode_value, nan_code, spec
 
 Table = Mapping[str, Any]
 
@@ -80,10 +80,10 @@ def kernel_of(schedule: Table, i: int, j: int, m: int, n: int) -> Table | None:
 
 
 def _special(fmt: str) -> Table:
-    """Every NaN of a format of IEEE's layout is the quiet one: exponent all ones, the first fraction bit."""
+    """Every NaN of a format is its quiet one, of IEEE's layout the exponent all ones and the first fraction bit."""
     f = spec(fmt)
-    assert f.specials == "ieee"
-    return {"special": {"code": ((1 << f.exponent + 1) - 1) << f.fraction - 1}}
+    quiet = ((1 << f.exponent + 1) - 1) << f.fraction - 1
+    return {"special": {"code": quiet if f.specials == "ieee" else nan_code(fmt)}}
 
 
 def fma(a: tuple[str, int], b: tuple[str, int], c: int, to: str) -> int:
@@ -128,11 +128,18 @@ class Element:
         self.format: str = kernel["accumulators"]["format"]
 
     def value(self, c: int | None) -> int:
-        join, d = self.kernel["join"], self.schedule["d"]
+        """D where no epilogue says what becomes of the sum."""
+        return convert(self.sum(c), self.kernel["join"]["format"], self.schedule["d"])
+
+    def sum(self, c: int | None) -> int:
+        """The sum in the format of partial sums; C is in it where it is the start, or no epilogue has it."""
+        join = self.kernel["join"]
         to, start = join["format"], join.get("start", "zero")
+        if self.schedule.get("epilogue") and start != "c":
+            c = None
         addend = None if c is None else convert(c, self.schedule["c"], to)
         if not self.a:
-            return 0 if addend is None else convert(addend, to, d)
+            return 0 if addend is None else addend
         borders = starts(self.kernel["ranges"], len(self.a))
         partials = [self.range(range(borders[i], borders[i + 1])) for i in range(len(borders) - 1)]
         if join.get("order") == "pairwise":
@@ -143,7 +150,7 @@ class Element:
         total = sums[0]
         for each in sums[1:]:
             total = add(total, each, to)
-        return convert(total, to, d)
+        return total
 
     def range(self, lanes: range) -> int:
         rule, promotion = self.kernel["accumulators"], self.kernel.get("promotion")
@@ -196,3 +203,72 @@ class Element:
                 else:
                     total = fma(self.a[k], self.b[k], total, self.format)
         return total
+
+
+def scaled(operand: tuple[str, int], by: tuple[str, int], to: str) -> int:
+    """An operand times its scale in the format of the product."""
+    return product(operand, by, to)
+
+
+def size(fmt: str, code: int) -> int:
+    """The code of a value without its sign."""
+    return code & ((1 << spec(fmt).exponent + spec(fmt).fraction) - 1)
+
+
+def converted(x: int, fmt: str, to: str, overflow: str) -> int:
+    """Rounded to another format, a number too large to its largest where that is said."""
+    tree = {"node": "exact", "terms": ["0"], "to": {"format": to, "overflow": overflow}}
+    path = {"a": fmt, "b": fmt, "c": "none", "d": to, "k": 1, "tree": tree, **_special(to)}
+    return evaluate(path, [x], [one(fmt)[1]], None)
+
+
+def extremum(x: int, y: int, fmt: str, largest: bool, nan: str) -> int:
+    """The larger or the smaller of two, by their places on the line from -infinity to infinity."""
+    f = spec(fmt)
+    top, sign = ((1 << f.exponent) - 1) << f.fraction, 1 << f.exponent + f.fraction
+    quiet = top | 1 << f.fraction - 1
+    nans = [size(fmt, code) > top for code in (x, y)]
+    if any(nans):
+        return quiet if all(nans) or nan == "propagate" else (x, y)[nans[0]]
+    place = {code: -size(fmt, code) - 1 if code & sign else size(fmt, code) for code in (x, y)}
+    return (max if largest else min)((x, y), key=place.__getitem__)
+
+
+class Epilogue:
+    """What becomes of one element's sum: (format, code) of every leaf, None where C is not there."""
+
+    def __init__(self, schedule: Table, leaves: Mapping[str, tuple[str, int] | None]) -> None:
+        self.nodes = {node["name"]: node for node in schedule.get("epilogue", [])}
+        self.values = dict(leaves)
+
+    def value(self, name: str) -> tuple[str, int] | None:
+        if name not in self.values:
+            node = self.nodes[name]
+            self.values[name] = self.node(node, [self.operand(each, node["format"]) for each in node["of"].split()])
+        return self.values[name]
+
+    def operand(self, name: str, fmt: str) -> tuple[str, int] | None:
+        if name.lstrip("-")[0].isdigit():
+            number = Fraction(name)
+            return fmt, encode_value(fmt, abs(number), name.startswith("-"), "RNE")
+        return self.value(name)
+
+    def node(self, node: Table, given: list[tuple[str, int] | None]) -> tuple[str, int] | None:
+        fmt, operation = node["format"], node["operation"]
+        if operation == "convert":
+            return given[0] and (fmt, converted(given[0][1], given[0][0], fmt, node.get("overflow", "ieee")))
+        ready = [None if each is None else convert(each[1], each[0], fmt) for each in given]
+        if operation == "fma":
+            x, y, z = ready
+            if x is None or y is None:
+                return None if z is None else (fmt, z)
+            return fmt, product((fmt, x), (fmt, y), fmt) if z is None else fma((fmt, x), (fmt, y), z, fmt)
+        x, y = ready
+        if x is None or y is None:
+            left = y if x is None else x
+            return None if left is None or operation == "multiply" else (fmt, left)
+        if operation == "multiply":
+            return fmt, product((fmt, x), (fmt, y), fmt)
+        if operation == "add":
+            return fmt, add(x, y, fmt)
+        return fmt, extremum(x, y, fmt, operation == "maximum", node.get("nan", "propagate"))

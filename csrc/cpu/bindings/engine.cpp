@@ -75,15 +75,6 @@ using Program = py::array_t<int64_t, py::array::c_style>;
 constexpr int64_t MANY = 1 << 15;  // lanes for each thread: a few of its starts
 constexpr int64_t WHOLE = 64;      // vectors that the engine takes at a time
 
-// The cores that this process may use, now: it may be bound to one.
-int cores() {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-    return 1;
-}
-
 // Programs on the same operands, row n of ``to`` the results of program n; split over the cores by vectors, or where
 // these are few by programs.
 struct Evaluation {
@@ -96,7 +87,7 @@ struct Evaluation {
     bool on_every_core() const {
         const int64_t n = int64_t(programs.size()), vectors = call.vectors;
         const int64_t lanes = n * vectors * (n ? baseline::Header{programs[0]}[baseline::Header::k] : 0);
-        const int64_t threads = lanes < MANY ? 1 : std::min<int64_t>(cores(), lanes / MANY + 1);
+        const int64_t threads = lanes < MANY ? 1 : std::min<int64_t>(cpu::cores(), lanes / MANY + 1);
         const bool by_vectors = vectors >= 2 * WHOLE;
         const int64_t whole = by_vectors ? vectors : n, least = by_vectors ? WHOLE : 1;
         const int64_t share = ((whole + threads - 1) / threads + least - 1) / least * least;
@@ -385,6 +376,14 @@ py::tuple compare(const py::array& x, const py::array& y, int64_t limit) {
 }
 
 }  // namespace
+
+int cpu::cores() {
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    return 1;
+}
 
 void cpu::register_engine(py::module_& m) {
     m.def("engine_evaluate", &evaluate, py::arg("programs"), py::arg("operands"), py::arg("out"), py::arg("build") = "",

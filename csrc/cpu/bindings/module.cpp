@@ -5,6 +5,7 @@
 #include "cpu/kernels/engine.hpp"
 #include "cpu/generators/generators.hpp"
 #include "cpu/bindings/pipeline.hpp"
+#include "cpu/kernels/gemm.hpp"
 #include "cpu/kernels/roof.hpp"
 #include "cpu/bindings/silicon.hpp"
 #include "cpu/bindings/sparse.hpp"
@@ -19,4 +20,5 @@ PYBIND11_MODULE(_native, m) {
     mmaprobe::cpu::register_silicon(m);
     mmaprobe::cpu::register_roof(m);
     mmaprobe::cpu::register_sparse(m);
+    mmaprobe::cpu::register_gemm(m);
 }

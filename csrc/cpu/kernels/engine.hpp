@@ -31,6 +31,7 @@ bool evaluate(const EngineCall& call);
 }
 
 namespace cpu {
+int cores();  // that this process may use, now: it may be bound to one
 void register_engine(pybind11::module_& m);
 void register_results(pybind11::module_& m);
 }  // namespace cpu

@@ -69,6 +69,11 @@ def open_gemm(argument: str) -> GemmDevice:
         raise UsageError(f"gemm: of which schedule? Type gemm:NAME?m=8&n=8&k=1000, NAME one of {known} or FILE.toml")
     product = gemm(target)
     made = product.schedule
+    if made.inputs:
+        names = ", ".join(each.name for each in made.inputs)
+        raise UsageError(
+            f"gemm: the schedule takes {names}, which a device is not handed; call mmaprobe.gemm from Python"
+        )
     m, n, k = (whole(options, name, default, 1) for name, default in (("m", 8), ("n", 8), ("k", 16)))
     if max(m * k, k * n, m * n) > MOST_ELEMENTS:
         raise UsageError(f"gemm: an array of more than {MOST_ELEMENTS:,} elements; choose a smaller k, m or n")

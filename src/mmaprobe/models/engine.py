@@ -93,7 +93,7 @@ def evaluate_tiles(datapath: Datapath, tiles: Batch) -> Bits | None:
     out = _native.results(formats.get(datapath.d).dtype, (count, m, n))
     has_c = datapath.c is not None
     try:
-        done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c)[:-1], out, count, m, n, _build())
+        done = _native.engine_evaluate_tiles(words, _ready(tiles, has_c)[:-1], out, count, m, n, build())
     except ValueError as error:
         raise UsageError(f"engine: {error}") from None
     return out if done else None
@@ -105,7 +105,7 @@ def _ready(operands: Batch, has_c: bool) -> list[Bits | None]:
     return [None if x is None else np.ascontiguousarray(x, x.dtype.newbyteorder("=")) for x in named]
 
 
-def _build() -> str:
+def build() -> str:
     """The engine build that the environment asks for; the fastest where it says nothing."""
     return os.environ.get("MMAPROBE_ISA", "")
 
@@ -113,7 +113,7 @@ def _build() -> str:
 def run_programs(programs: list[NDArray[Any]], has_c: bool, vectors: Batch, out: Bits) -> None:
     """Row i of ``out`` becomes the results of program i."""
     try:
-        _native.engine_evaluate(programs, _ready(vectors, has_c), out, _build())
+        _native.engine_evaluate(programs, _ready(vectors, has_c), out, build())
     except ValueError as error:
         raise UsageError(f"engine: {error}") from None
 
@@ -132,7 +132,7 @@ class Patched:
         """Row i of ``out`` becomes the results of the program altered by every axis as combination i says."""
         try:
             _native.engine_evaluate_combinations(
-                self.words, axes, self.free, self.sums, self.lift, _ready(vectors, has_c), out, _build()
+                self.words, axes, self.free, self.sums, self.lift, _ready(vectors, has_c), out, build()
             )
         except ValueError as error:
             raise UsageError(f"engine: {error}") from None

@@ -1,49 +1,47 @@
 """Whole matrix products by a schedule: D = A B + C to the bit, or any part of D alone.
 
-The rule is ``docs/gemm.md``.  Every product, sum and rounding is a datapath that the models evaluate, over all elements
-of an area at once; this module knows the order alone.
+The rule is ``docs/gemm.md``; ``gemm_program`` writes it as operations, which the native module runs on blocks of D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe import formats
-from mmaprobe.errors import UsageError, brief
+from mmaprobe import _native, formats
+from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.models import engine
-from mmaprobe.models.model import evaluate_tiles, evaluator
-from mmaprobe.operands.batch import Batch, Bits
-from mmaprobe.operands.edge import from_bits, to_bits
-from mmaprobe.operands.resident import Resident
-from mmaprobe.parameters.datapath import (
-    Accumulator,
-    Add,
-    Datapath,
-    Encode,
-    Exact,
-    Fma,
-    Node,
-    Product,
-    Products,
-    Special,
+from mmaprobe.models.gemm_operands import (
+    GemmCall,
+    Index,
+    check_memory,
+    input_bits,
+    items_of,
+    laid_out,
+    matrices,
+    place_for_d,
 )
-from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Schedule, schedule_named
+from mmaprobe.models.gemm_program import COLUMNS, NUMBERS, GemmProgram, gemm_program, rounded_product, values_of
+from mmaprobe.models.model import evaluator
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.operands.edge import from_bits
+from mmaprobe.parameters.datapath import Datapath
+from mmaprobe.parameters.epilogue import C as C_NAME
+from mmaprobe.parameters.epilogue import Scaling
+from mmaprobe.parameters.schedule import GemmKernel, Schedule, schedule_named
 
-SIDE = 256
-"""Rows and columns of D that are computed at a time: the copies of A, B and partial sums stay this small."""
-LINKS = 64
-"""Products that one datapath chains: as many as every kernel of the engine takes."""
+BLOCK = (128, 192)
+"""Rows and columns of D that a core computes at a time."""
 
-Index = NDArray[np.intp]
-Steps = Sequence[Index]
-"""The k of each step of a primitive, in the order of its lanes; beyond the last are products of zeros."""
+Sizes = NDArray[np.uint64]
+"""Codes without their signs."""
+PANEL = 1 << 18
+"""Items of an operand that are scaled before the product at a time."""
 
 
 def gemm(schedule: Schedule | str | Path, architecture: str | Path | None = None) -> Gemm:
@@ -74,128 +72,154 @@ class Gemm:
     def __post_init__(self) -> None:
         for kernel in self.schedule.kernels:
             try:
-                self._datapath(kernel)
+                if kernel.step.by == "primitive":
+                    self._datapath(kernel)
             except UsageError as error:
                 raise UsageError(f"kernel {kernel.name}: {error}") from None
 
     def __call__(
-        self, A: Any, B: Any, C: Any = None, *, rows: slice = slice(None), columns: slice = slice(None)
+        self,
+        A: Any,
+        B: Any,
+        C: Any = None,
+        *,
+        rows: slice = slice(None),
+        columns: slice = slice(None),
+        layout: str = "NN",
+        out: Any = None,
+        **inputs: Any,
     ) -> Any:
         """D, or these rows and columns of it alone; what is not asked for is not computed.
 
-        A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, and the
-        result is of the caller's kind.  Without C nothing takes its place; with K = 0 D is C, or +0.  UsageError
-        naming the operand or dimension that does not fit, or that is outside of the schedule's scope.
+        A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, with any
+        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where A,
+        or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array of bit patterns that D is written
+        to.  ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a
+        dict of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where
+        nothing else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
+        schedule's scope, or more memory than is left.
         """
         made = self.schedule
-        typed, bits = False, list[Bits | None]()
-        for name, value, fmt in (("A", A, made.a), ("B", B, made.b), ("C", C, made.c)):
-            if value is None and name == "C":
-                bits.append(None)
-                continue
-            if fmt is None:
-                raise UsageError("gemm: the schedule takes no C")
-            operand, own = to_bits("gemm", name, value, formats.get(fmt))
-            assert not isinstance(operand, Resident)
-            if operand.ndim != 2:
-                raise UsageError(f"gemm: operand {name} is of shape {operand.shape}; it must be a matrix")
-            typed |= own
-            bits.append(operand[None])
-        a, b, c = bits
-        assert a is not None
-        assert b is not None
-        d = self.run(a, b, c, rows, columns)
-        return from_bits(d[0], formats.get(made.d), typed, A)
+        (a, b, c), typed, flat = matrices(made, A, B, C, layout)
+        call = GemmCall(a, b, c, layout, self._inputs(inputs, a.shape[1], b.shape[2], a.shape[2]))
+        d, largest = self._product(call, rows, columns, None if out is None else place_for_d(out, made.d, flat, call))
+        found = from_bits(d[0] if flat else d, formats.get(made.d), typed, A)
+        if not made.amax:
+            return found
+        sizes = dict[str, Any]()
+        for name, size in zip(made.amax, largest, strict=True):
+            fmt = formats.get(self._format(name))
+            sizes[name] = from_bits(np.array(size, fmt.dtype), fmt, typed, A)
+        return found, sizes
 
     def run(
         self, a: Bits, b: Bits, c: Bits | None = None, rows: slice = slice(None), columns: slice = slice(None)
     ) -> Bits:
         """D (n, M, N) of n products a (n, M, K), b (n, K, N), c (n, M, N) of bit patterns, or a part of each."""
-        (count, m, k), n = a.shape, b.shape[2]
-        if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
-            shapes = f"A {a.shape[1:]}, B {b.shape[1:]}" + ("" if c is None else f", C {c.shape[1:]}")
-            raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N)")
-        self.schedule.scope.check(m, n, k)
+        return self._product(GemmCall(a, b, c, "NN", self._inputs({}, 0, 0, 0)), rows, columns, None)[0]
+
+    def _inputs(self, given: dict[str, Any], m: int, n: int, k: int) -> dict[str, Bits]:
+        """The bit patterns of every input that the schedule names."""
+        found, known = {}, {each.name: each for each in self.schedule.inputs}
+        for name in given:
+            if name not in known:
+                raise UsageError(
+                    f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {brief([*known])}"
+                )
+        for name, each in known.items():
+            if name not in given:
+                raise UsageError(f"gemm: input {name} is missing: {each.format}, of shape {each.lengths(m, n, k)}")
+            found[name] = input_bits(each, given[name], each.lengths(m, n, k))
+        return found
+
+    def _format(self, name: str) -> str:
+        """The format of a value that largest sizes are taken of."""
+        nodes = {node.name: node.format for node in self.schedule.epilogue}
+        return nodes.get(name, self.schedule.kernels[0].join.format)
+
+    def _product(self, call: GemmCall, rows: slice, columns: slice, out: Bits | None) -> tuple[Bits, Sizes]:
+        """D, and the largest sizes."""
+        (count, m, k), n = call.a.shape, call.b.shape[2]
+        if call.b.shape[:2] != (count, k) or (call.c is not None and call.c.shape != (count, m, n)):
+            shapes = f"A {call.a.shape[1:]}, B {call.b.shape[1:]}"
+            shapes += "" if call.c is None else f", C {call.c.shape[1:]}"
+            batch = "" if count == 1 else f", and as many of each as A has, {count}"
+            raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N){batch}")
+        self.schedule.scope.check(m, n, k, count, call.layout)
         wanted = _chosen("rows", rows, m), _chosen("columns", columns, n)
-        d = np.empty((count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype)
+        shape, dtype = (count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype
+        if out is None:
+            check_memory(shape, dtype.itemsize)
+        elif out.shape != shape:
+            raise UsageError(f"gemm: out is of shape {out.shape[-2:]}; D is {shape[1:]}")
+        d = np.empty(shape, dtype) if out is None else out
+        largest = np.zeros(len(self.schedule.amax), np.uint64)
+        there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
         for kernel, *area in self.schedule.areas(m, n):
             at = [np.flatnonzero(np.isin(asked, part)) for asked, part in zip(wanted, area, strict=True)]
-            for i, j in ((i, j) for i in _pieces(at[0], SIDE) for j in _pieces(at[1], SIDE)):
-                row, column = wanted[0][i], wanted[1][j]
-                given = None if c is None else c[:, row[:, None], column]
-                d[:, i[:, None], j] = self._area(kernel, a[:, row], b[:, :, column], given)
-        return d
+            path = self._datapath(kernel) if kernel.step.by == "primitive" else None
+            made = gemm_program(self.schedule, kernel, path, k, there)
+            for i in range(count):
+                for down, across in self._panels(at, k):
+                    self._run(made, call.of(i), d[i], wanted, (down, across), largest)
+        return d, largest
 
-    def _area(self, kernel: GemmKernel, a: Bits, b: Bits, c: Bits | None) -> Bits:
-        """D of an area that one kernel computes."""
-        to, made = kernel.join.format, self.schedule
-        shape = (a.shape[0], a.shape[1], b.shape[2])
-        addend = None if c is None or made.c is None else _rounded(c, made.c, to)
-        if not a.shape[2]:
-            return _zeros(shape, made.d) if addend is None else _rounded(addend, to, made.d)
-        partials = (self._range(kernel, a, b, lanes) for lanes in kernel.ranges.of(a.shape[2]))
-        first = kernel.join.start
-        total = _zeros(shape, to) if first == "zero" else addend if first == "c" else None
-        for each in [_neighbours(list(partials), to)] if kernel.join.order == "pairwise" else partials:
-            total = each if total is None else _sum(total, each, to)
-        assert total is not None
-        if addend is not None and first != "c":
-            total = _sum(total, addend, to)
-        return _rounded(total, to, made.d)
+    def _panels(self, at: list[Index], k: int) -> Iterator[tuple[Index, Index]]:
+        """The rows and columns of D that are computed at once: all, but where operands are scaled before."""
+        scaled = {scaling.operand for scaling in self.schedule.scalings}
+        most = max(1, PANEL // max(k, 1))
+        sides = [
+            [side[start : start + most] for start in range(0, len(side), most)] if name in scaled else [side]
+            for name, side in zip("ab", at, strict=True)
+        ]
+        return ((down, across) for down in sides[0] for across in sides[1])
 
-    def _range(self, kernel: GemmKernel, a: Bits, b: Bits, lanes: range) -> Bits:
-        """The partial sum of a range of K, in the format of partial sums."""
-        held = kernel.accumulators.format if kernel.promotion is None else kernel.promotion.format
-        size = self._datapath(kernel).k if kernel.step.by == "primitive" else 1
-        order = list(kernel.step.order) or list(range(size))
-        steps = [np.array(lanes[start : start + size]) for start in range(0, len(lanes), size)]
-        sums = []
-        for own in kernel.accumulators.steps(len(steps)):
-            sums.append(self._promoted(kernel, a, b, [steps[i] for i in own], order))
-        return _rounded(_joined(sums, kernel.accumulators, held), held, kernel.join.format)
+    def _run(
+        self,
+        made: GemmProgram,
+        call: GemmCall,
+        d: Bits,
+        wanted: tuple[Index, Index],
+        at: tuple[Index, Index],
+        largest: Sizes,
+    ) -> None:
+        """The elements of D at these places of those that are wanted."""
+        rows, columns = wanted[0][at[0]], wanted[1][at[1]]
+        a, b = (call.a, rows, rows), (call.b, columns, columns)
+        for scaling in self.schedule.scalings:
+            if scaling.operand == "a":
+                a = (self._scaled(scaling, call, rows), np.arange(len(rows)), rows)
+            else:
+                b = (self._scaled(scaling, call, columns), columns, np.arange(len(columns)))
+        inputs = [laid_out(each, call.inputs[each.name], rows, columns, call) for each in self.schedule.inputs] + (
+            [] if call.c is None else [(call.c, rows, columns)]
+        )
+        chained = made.chained
+        values = [None if chained is None else values_of(fmt, chained) for fmt in (self.schedule.a, self.schedule.b)]
+        operations = np.array(made.rows, np.int64).reshape(-1, len(COLUMNS))
+        order, width = np.array(made.order, np.int64), NUMBERS.get(chained or "", 0)
+        try:
+            _native.gemm(
+                operations, made.programs, order, a, b, values, width, inputs, (d, *at), largest, *BLOCK, engine.build()
+            )
+        except ValueError as error:
+            raise UsageError(f"engine: {error}") from None
 
-    def _promoted(self, kernel: GemmKernel, a: Bits, b: Bits, steps: Steps, order: list[int]) -> Bits:
-        """What an accumulator holds after its steps; of a promoted one the second."""
-        promotion, to = kernel.promotion, kernel.accumulators.format
-        if promotion is None:
-            return self._accumulated(kernel, a, b, steps, order)
-        total = _zeros((a.shape[0], a.shape[1], b.shape[2]), promotion.format)
-        for start in range(0, len(steps), promotion.every):
-            part = self._accumulated(kernel, a, b, steps[start : start + promotion.every], order)
-            total = _sum(total, _rounded(part, to, promotion.format), promotion.format)
-        return total
-
-    def _accumulated(self, kernel: GemmKernel, a: Bits, b: Bits, steps: Steps, order: list[int]) -> Bits:
-        """An accumulator after these steps from its start."""
-        made, to = self.schedule, kernel.accumulators.format
-        total = _zeros((a.shape[0], a.shape[1], b.shape[2]), to)
-        if kernel.step.by == "primitive":
-            for step in steps:
-                whole = kernel.tail == "zeros" or len(step) == len(order)
-                total = (
-                    self._step(kernel, a, b, step, order, total) if whole else _chain(kernel, made, a, b, step, total)
-                )
-            return total
-        lanes = np.concatenate([np.array([], np.intp), *steps])
-        if kernel.accumulators.start == "product" and len(lanes):
-            total = _tiles(_product(made.a, made.b, to), a[:, :, lanes[:1]], b[:, lanes[:1]], None)
-            lanes = lanes[1:]
-        return _chain(kernel, made, a, b, lanes, total)
-
-    def _step(self, kernel: GemmKernel, a: Bits, b: Bits, step: Index, order: list[int], total: Bits) -> Bits:
-        """An accumulator after one step of a primitive; lanes that the step has not are zeros."""
-        x = np.zeros((*a.shape[:2], len(order)), a.dtype)
-        y = np.zeros((b.shape[0], len(order), b.shape[2]), b.dtype)
-        x[:, :, : len(step)], y[:, : len(step)] = a[:, :, step], b[:, step]
-        return _tiles(self._datapath(kernel), x[:, :, order], y[:, order], total)
+    def _scaled(self, scaling: Scaling, call: GemmCall, places: Index) -> Bits:
+        """These rows of A, or columns of B, times their scales, each rounded to the operand's format."""
+        given = next(each for each in self.schedule.inputs if each.name == scaling.by)
+        of_a, k = scaling.operand == "a", call.a.shape[1]
+        to = self.schedule.a if of_a else self.schedule.b
+        codes = call.a[places] if of_a else call.b[:, places]
+        every = (places, np.arange(k)) if of_a else (np.arange(k), places)
+        scales = items_of(given, call.inputs[given.name], *every)
+        path = rounded_product(scaling.stored or to, given.format, to)
+        pairs = Batch(a=codes.reshape(-1, 1), b=np.broadcast_to(scales, codes.shape).reshape(-1, 1))
+        return evaluator(path)(path, pairs).reshape(codes.shape)
 
     def _datapath(self, kernel: GemmKernel) -> Datapath:
-        """What a step of the kernel is; UsageError where its formats are others."""
+        """What a primitive's step of the kernel is; UsageError where its formats are others."""
         to = kernel.accumulators.format
-        if kernel.step.by == "fma":
-            return _links(self.schedule.a, self.schedule.b, to, 1)
-        if kernel.step.by == "multiply_add":
-            return _rounded_links(self.schedule.a, self.schedule.b, to, 1)
         found = kernel.step.datapath(self.architecture)
         own = f"A {self.schedule.a}, B {self.schedule.b}, accumulator {to}"
         takes = f"A {found.a}, B {found.b}, accumulator {found.d}"
@@ -210,89 +234,3 @@ def _chosen(name: str, value: object, length: int) -> Index:
         raise UsageError(f"gemm: {name} is {brief(value)}; it must be a slice, such as slice(0, 128)")
     chosen: Index = np.arange(length)[value]
     return chosen
-
-
-def _pieces(places: Index, most: int) -> Iterator[Index]:
-    return (places[start : start + most] for start in range(0, len(places), most))
-
-
-def _joined(sums: list[Bits], accumulators: Accumulators, to: str) -> Bits:
-    """The accumulators of a range as one."""
-    if accumulators.join == "pairwise":
-        return _neighbours(sums, to)
-    while accumulators.join == "halves" and len(sums) > 1:
-        half = len(sums) // 2
-        sums = [_sum(x, y, to) for x, y in zip(sums[:half], sums[half:], strict=True)]
-    total = sums[0]
-    for each in sums[1:]:
-        total = _sum(total, each, to)
-    return total
-
-
-def _neighbours(sums: list[Bits], to: str) -> Bits:
-    """Neighbours added until one is left; one without a neighbour stays as it is."""
-    while len(sums) > 1:
-        pairs = [_sum(x, y, to) for x, y in zip(sums[::2], sums[1::2], strict=False)]
-        sums = pairs + sums[len(sums) & ~1 :]
-    return sums[0]
-
-
-def _chain(kernel: GemmKernel, schedule: Schedule, a: Bits, b: Bits, lanes: Index, total: Bits) -> Bits:
-    """An accumulator after the products of these lanes, one after the other."""
-    links = _rounded_links if kernel.step.by == "multiply_add" else _links
-    for some in _pieces(lanes, LINKS):
-        path = links(schedule.a, schedule.b, kernel.accumulators.format, len(some))
-        total = _tiles(path, a[:, :, some], b[:, some], total)
-    return total
-
-
-def _tiles(path: Datapath, a: Bits, b: Bits, c: Bits | None) -> Bits:
-    """D of tiles by a datapath."""
-    tiles = Batch(a=a, b=b, c=c)
-    whole = engine.evaluate_tiles(path, tiles)
-    return evaluate_tiles(lambda vectors: evaluator(path)(path, vectors), tiles) if whole is None else whole
-
-
-def _zeros(shape: tuple[int, ...], fmt: str) -> Bits:
-    return np.zeros(shape, formats.get(fmt).dtype)
-
-
-def _sum(x: Bits, y: Bits, fmt: str) -> Bits:
-    """x + y of one format, rounded to it."""
-    one = np.full((x.size, 1), formats.get(fmt).one, x.dtype)
-    path = _links(fmt, fmt, fmt, 1)
-    return evaluator(path)(path, Batch(a=x.reshape(-1, 1), b=one, c=y.reshape(-1))).reshape(x.shape)
-
-
-def _rounded(x: Bits, fmt: str, to: str) -> Bits:
-    """x in another format, rounded to nearest even."""
-    if fmt == to:
-        return x
-    one = np.full((x.size, 1), formats.get(fmt).one, x.dtype)
-    path = _product(fmt, fmt, to)
-    return evaluator(path)(path, Batch(a=x.reshape(-1, 1), b=one)).reshape(x.shape)
-
-
-def _nan(fmt: str) -> Special:
-    """Every NaN is the quiet one of the format; a format without has no use for it."""
-    code = formats.get(fmt).nan_code
-    return Special() if code is None else Special(code=code)
-
-
-@lru_cache(maxsize=256)
-def _links(a: str, b: str, to: str, count: int) -> Datapath:
-    """So many fused multiply-adds in order."""
-    return Datapath(a, b, to, to, count, Fma(Accumulator(), tuple(range(count)), Encode(to)), special=_nan(to))
-
-
-@lru_cache(maxsize=256)
-def _rounded_links(a: str, b: str, to: str, count: int) -> Datapath:
-    """So many rounded products in order, each added with a rounding."""
-    tree: Node = Add(Accumulator(), Products((0,)), Encode(to))
-    return Datapath(a, b, to, to, count, tree, step=1, product=Product(to=Encode(to)), special=_nan(to))
-
-
-@lru_cache(maxsize=256)
-def _product(a: str, b: str, to: str) -> Datapath:
-    """One product, rounded."""
-    return Datapath(a, b, None, to, 1, Exact((Products((0,)),), Encode(to)), special=_nan(to))

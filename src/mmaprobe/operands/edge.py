@@ -99,7 +99,7 @@ def to_bits(who: str, name: str, value: Any, fmt: Format, kinds: Collection[int]
         return array.view(fmt.dtype), own
     if not own:
         return array.astype(fmt.dtype, copy=False), False
-    return np.asarray(array, dtype, order="C").view(fmt.dtype), True
+    return array.astype(dtype, copy=False).view(fmt.dtype), True
 
 
 def from_bits(bits: Bits, fmt: Format, typed: bool, like: Any) -> Any:

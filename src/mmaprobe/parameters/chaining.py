@@ -41,13 +41,28 @@ def chain(primitives: Mapping[str, Datapath], way: Lowering) -> Datapath:
     if len(way.applications) == 1 and way.applications[0].lanes == tuple(range(first.k)):
         return first
     for later in {primitives[step.primitive] for step in way.applications[1:]} or {first}:
-        by_lane = later.special.priority and later.special.nan != "local"
-        own = later.result or later.c != later.d or later.operand_c != Operand() or by_lane
-        if own or replace(later, c=first.c, operand_c=first.operand_c) != first:
+        if not follows_another(later) or replace(later, c=first.c, operand_c=first.operand_c) != first:
             raise UsageError(f"{way.instruction}: results of {way.primitives[0]} cannot be chained into its next use")
     order = tuple(step.lanes[lane] for step in way.applications for piece in first.steps for lane in piece)
     ascending = order == tuple(range(len(order)))
     return replace(first, k=len(order), step=first.step_length, order=None if ascending else order)
+
+
+def follows_another(path: Datapath) -> bool:
+    """Whether a datapath on the result of one like it is one of more steps.
+
+    It has no last conversion, takes C as it is, and chooses no NaN by its lane.
+    """
+    by_lane = path.special.priority and path.special.nan != "local"
+    return not (path.result or path.c != path.d or path.operand_c != Operand() or by_lane)
+
+
+def repeated(path: Datapath, count: int) -> Datapath:
+    """A datapath ``count`` times in a row, each on the result before it and on lanes of its own, as one; it must
+    ``follows_another``."""
+    lanes = tuple(start + lane for start in range(0, count * path.k, path.k) for step in path.steps for lane in step)
+    ascending = lanes == tuple(range(len(lanes)))
+    return replace(path, k=len(lanes), step=path.step_length, order=None if ascending else lanes)
 
 
 def converted(whole: Datapath, way: Lowering, made: Instruction) -> Datapath:

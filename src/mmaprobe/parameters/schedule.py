@@ -4,13 +4,13 @@ A schedule cuts the result into regions by rule, and gives each the kernel that 
 (``docs/gemm.md``).  It is a file of its own, TOML, and knows nothing of a shape until it is asked: ``Ranges.of`` and
 ``Bands.of`` follow the rules for one K, M or N.
 
-Alpha and beta are 1; block scales, epilogues and stream-K have no words here.
+What is done to operands before and to sums after is ``epilogue``'s; stream-K has no word here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -20,12 +20,12 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
-from mmaprobe import formats
 from mmaprobe.catalog.toml import parsed, shipped, text_of
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters import checks
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.described import says
+from mmaprobe.parameters.epilogue import MOST_NODES, SUM, Compute, Input, Scaling, check_epilogue, check_float
 from mmaprobe.parameters.lookup import parameters_of
 from mmaprobe.parameters.table import read_record, write_record
 
@@ -35,6 +35,9 @@ LONGEST = 1 << 30
 """Largest K, M or N, and largest length that a rule may say."""
 MOST_ACCUMULATORS = 64
 """Accumulators of one element at most: twice the vector registers that a processor has."""
+LAYOUTS = ("NN", "NT", "TN", "TT")
+"""How A and B are stored: as they are, or (T) with rows and columns exchanged."""
+_AXES = {"m": "M", "n": "N", "k": "K", "batch": "the batch"}
 _READ_BY: dict[str, tuple[str, ...]] = {
     "whole": (), "uniform": ("length",), "halve_last": ("length", "unit"), "ceil_split": ("parts", "unit"),
     "residue_first": ("length",), "given": ("lengths",),
@@ -51,13 +54,6 @@ def _check_lengths(what: str, value: object, least: int = 1, most: int = LONGEST
         raise UsageError(f"{what} is {brief(value)}; it must be a tuple of whole numbers")
     for each in value:
         checks.whole(what, each, least, most)
-
-
-def _check_float(what: str, name: object, narrow: bool = False) -> None:
-    """A float format that a sum can be rounded to; ``narrow``: any float with a sign."""
-    fmt: formats.Format = checks.number_format(what, name) if narrow else checks.result_format(what, name)
-    if not fmt.is_float or not fmt.signed:
-        raise UsageError(f"{what} is {fmt.name}; it must be a float with a sign")
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ class Join:
 
     def __post_init__(self) -> None:
         checks.words("", self)
-        _check_float("format", self.format)
+        check_float("format", self.format)
 
 
 @dataclass(frozen=True)
@@ -157,7 +153,7 @@ class Accumulators:
 
     def __post_init__(self) -> None:
         checks.words("", self)
-        _check_float("format", self.format)
+        check_float("format", self.format)
         checks.whole("count", self.count, 1, MOST_ACCUMULATORS)
         checks.whole("run", self.run, 1, LONGEST)
         checks.whole("block", self.block, 1, LONGEST)
@@ -166,11 +162,34 @@ class Accumulators:
         if self.join == "halves" and self.count & (self.count - 1):
             raise UsageError(f"count is {self.count}; accumulators that are joined by halves must be a power of two")
 
-    def steps(self, count: int) -> tuple[NDArray[np.intp], ...]:
-        """Of a range of so many steps those of each accumulator, in order: every step once."""
-        every = np.arange(count)
-        dealt = np.where(every < count - count % self.block, every // self.run % self.count, 0)
-        return tuple(np.flatnonzero(dealt == number) for number in range(self.count))
+    def steps(self, number: int, count: int) -> tuple[Dealt, ...]:
+        """Of a range of ``count`` steps those that go to accumulator ``number``, in order."""
+        whole, group = count - count % self.block, self.count * self.run
+        own = whole // group * self.run + min(max(whole % group - number * self.run, 0), self.run)
+        parts = [Dealt(number * self.run, self.run, group, 0, own)]
+        if number == 0:
+            parts.append(Dealt(whole, 1, 1, 0, count - whole))
+        return tuple(part for part in parts if part.count)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Steps ``first`` + floor(t / ``run``) ``stride`` + t mod ``run``, of ``count`` t from ``skip`` on."""
+
+    first: int
+    run: int
+    stride: int
+    skip: int
+    count: int
+
+    def cut(self, at: int) -> tuple[Dealt, Dealt]:
+        """The first ``at`` of them, and the others."""
+        return replace(self, count=at), replace(self, skip=self.skip + at, count=self.count - at)
+
+    def last(self) -> int:
+        """The last one of them."""
+        t = self.skip + self.count - 1
+        return self.first + t // self.run * self.stride + t % self.run
 
 
 @dataclass(frozen=True)
@@ -223,7 +242,7 @@ class Promotion:
 
     def __post_init__(self) -> None:
         checks.whole("every", self.every, 1, LONGEST)
-        _check_float("format", self.format)
+        check_float("format", self.format)
 
 
 @dataclass(frozen=True)
@@ -334,21 +353,26 @@ class Scope:
     most_n: int = field(default=LONGEST, metadata=says("most columns"))
     least_k: int = field(default=0, metadata=says("smallest K"))
     most_k: int = field(default=LONGEST, metadata=says("largest K"))
+    least_batch: int = field(default=1, metadata=says("fewest products of a call"))
+    most_batch: int = field(default=LONGEST, metadata=says("most products of a call"))
+    layouts: tuple[str, ...] = field(default=(), metadata=says("how A and B are stored"))
 
     def __post_init__(self) -> None:
+        if not isinstance(self.layouts, tuple) or not set(self.layouts) <= set(LAYOUTS):
+            raise UsageError(f"layouts is {brief(self.layouts)}; they must be of {', '.join(LAYOUTS)}")
         checks.whole("threads", self.threads, 1, LONGEST)
-        for axis in "mnk":
+        for axis in _AXES:
             checks.whole(f"least_{axis}", getattr(self, f"least_{axis}"), 0, LONGEST)
             checks.whole(f"most_{axis}", getattr(self, f"most_{axis}"), getattr(self, f"least_{axis}"), LONGEST)
 
-    def check(self, m: int, n: int, k: int) -> None:
-        """UsageError naming the dimension that is outside."""
-        for axis, value in zip("mnk", (m, n, k), strict=True):
+    def check(self, m: int, n: int, k: int, batch: int = 1, layout: str = "NN") -> None:
+        """UsageError naming what is outside."""
+        for (axis, name), value in zip(_AXES.items(), (m, n, k, batch), strict=True):
             least, most = getattr(self, f"least_{axis}"), getattr(self, f"most_{axis}")
             if not least <= value <= most:
-                raise UsageError(
-                    f"{axis.upper()} is {value}; the schedule holds for {axis.upper()} from {least} to {most}"
-                )
+                raise UsageError(f"{name} is {value}; the schedule holds for {name} from {least} to {most}")
+        if self.layouts and layout not in self.layouts:
+            raise UsageError(f"the layout is {layout}; the schedule holds for {', '.join(self.layouts)}")
 
 
 @dataclass(frozen=True)
@@ -362,11 +386,15 @@ class Schedule:
     kernels: tuple[GemmKernel, ...] = field(metadata=says("kernels"))
     regions: tuple[Region, ...] = field(metadata=says("regions of the result"))
     c: str | None = field(default=None, metadata=says("format of C"))
+    inputs: tuple[Input, ...] = field(default=(), metadata=says("what a call hands over beside A, B and C"))
+    scalings: tuple[Scaling, ...] = field(default=(), metadata=says("operands that are scaled before"))
+    epilogue: tuple[Compute, ...] = field(default=(), metadata=says("what becomes of the sum"))
+    amax: tuple[str, ...] = field(default=(), metadata=says("values whose largest size is handed back"))
 
     def __post_init__(self) -> None:
         for name in ("a", "b", "d", "c"):
             if name != "c" or self.c is not None:
-                _check_float(name, getattr(self, name), narrow=name in "ab")
+                check_float(name, getattr(self, name), narrow=name in "ab")
         checks.items("kernels", self.kernels, GemmKernel)
         checks.items("regions", self.regions, Region)
         names = [kernel.name for kernel in self.kernels]
@@ -380,6 +408,34 @@ class Schedule:
                 raise UsageError(f"regions.{index}: no kernel {brief(region.kernel)}{near(region.kernel, names)}")
         if sum(region.rest for region in self.regions) > 1:
             raise UsageError("two regions are the rest; one may be")
+        self._check_around()
+
+    def _check_around(self) -> None:
+        """Inputs, scalings and the epilogue."""
+        for name, kind in (("inputs", Input), ("scalings", Scaling), ("epilogue", Compute)):
+            found = getattr(self, name)
+            if found != ():
+                checks.items(name, found, kind)
+            if len(found) > MOST_NODES:
+                raise UsageError(f"{name}: {len(found)} of them; there may be {MOST_NODES}")
+        names = [each.name for each in self.inputs]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise UsageError(f"input {twice[0]} is there twice")
+        if len({scaling.operand for scaling in self.scalings}) != len(self.scalings):
+            raise UsageError("scalings: an operand is scaled once")
+        for scaling in self.scalings:
+            scaling.check(dict(zip(names, self.inputs, strict=True)))
+        check_epilogue(self.epilogue, self.inputs, self.c is not None, self.amax)
+        used = {name for node in self.epilogue for name in node.of} | {scaling.by for scaling in self.scalings}
+        unused = [name for name in names if name not in used]
+        if unused:
+            raise UsageError(f"input {unused[0]} is used nowhere")
+        sums = {kernel.join.format for kernel in self.kernels}
+        if SUM in self.amax and len(sums) > 1:
+            raise UsageError(f"amax: the sums of kernels are of {', '.join(sorted(sums))}; they must be of one format")
+        if self.epilogue and self.epilogue[-1].format != self.d:
+            raise UsageError(f"the last value of the epilogue is {self.epilogue[-1].format}; D is {self.d}")
 
     def areas(self, m: int, n: int) -> Iterator[tuple[GemmKernel, NDArray[np.intp], NDArray[np.intp]]]:
         """The kernel, rows and columns of areas that hold each element of an M x N result once.

@@ -1,0 +1,429 @@
+"""A schedule's kernel for one K as operations on blocks of D: what ``csrc/cpu/kernels/gemm.hpp`` runs.
+
+Blocks lie on a stack; sums of many are added as soon as they are there, so that the stack stays low.  Steps of f32 and
+f64 are the processor's own, all others programs of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.errors import UsageError
+from mmaprobe.models import engine
+from mmaprobe.models.kernels import INTERPRETER, kernel
+from mmaprobe.models.program import program
+from mmaprobe.native_module import agree
+from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.parameters.chaining import follows_another, repeated
+from mmaprobe.parameters.datapath import (
+    Accumulator,
+    Add,
+    Datapath,
+    Encode,
+    Exact,
+    Fma,
+    Node,
+    Overflow,
+    Product,
+    Products,
+    Special,
+)
+from mmaprobe.parameters.epilogue import SUM, C, Compute, is_number
+from mmaprobe.parameters.schedule import Dealt, GemmKernel, Schedule
+
+OPERATIONS = (
+    "CONSTANT", "LOAD", "CHAIN", "STEPS", "ADD", "MULTIPLY", "FMA", "MAXIMUM", "MINIMUM", "CONVERT", "AMAX",
+)  # fmt: skip
+COLUMNS = (
+    "operation", "program", "bytes", "code", "number", "propagates", "fresh", "product", "rounded", "first", "run",
+    "stride", "skip", "count", "end", "size", "order",
+)  # fmt: skip
+ABSENT = -1
+"""Stands for no program, and for no order."""
+LINKS = 64
+"""Products that one program chains: as many as every kernel of the engine takes."""
+TOGETHER = 256
+"""Lanes of a primitive's steps that one program takes at most: as many as the engine's kernels of fused sums do."""
+Writes = Callable[[], None]
+"""What writes the operations that leave one value more on the stack."""
+NUMBERS = {"f32": 4, "f64": 8}
+"""Formats that the processor adds in, and their bytes."""
+
+agree("gemm_layout", {"operations": list(OPERATIONS), "operation": list(COLUMNS)})
+
+
+@dataclass
+class GemmProgram:
+    """Operations in order, the engine's programs that they name, and the order of a step's lanes.
+
+    ``chained`` is the format of chains by the processor, where there are any.
+    """
+
+    rows: list[tuple[int, ...]] = field(default_factory=list)
+    programs: list[NDArray[np.int64]] = field(default_factory=list)
+    order: tuple[int, ...] = ()
+    chained: str | None = None
+    _numbers: dict[Datapath, int] = field(default_factory=dict)
+
+    def write(self, operation: str, fmt: str, **columns: int) -> None:
+        """One operation whose result is of this format."""
+        unsaid = {"program": ABSENT, "order": ABSENT, "run": 1, "stride": 1, "size": 1}
+        said = unsaid | columns | {"operation": OPERATIONS.index(operation), "bytes": _bytes(fmt)}
+        self.rows.append(tuple(said.get(column, 0) for column in COLUMNS))
+
+    def number(self, path: Datapath) -> int:
+        """The number of a datapath's program."""
+        if path not in self._numbers:
+            words = program(path)
+            if words is None:
+                raise UsageError(f"gemm: a sum of {path.a} and {path.b} in {path.d}: {engine.refusal(path)}")
+            self._numbers[path] = len(self.programs)
+            self.programs.append(words)
+        return self._numbers[path]
+
+    def combine(self, operation: str, fmt: str, propagates: bool = True) -> None:
+        """The topmost two (of an fma three) become one."""
+        path = None if fmt in NUMBERS else _PROGRAMS[operation](fmt)
+        code = 0 if path is None else formats.get(fmt).one
+        number = ABSENT if path is None else self.number(path)
+        self.write(operation, fmt, program=number, code=code, propagates=int(propagates))
+
+    def add(self, fmt: str) -> None:
+        """The topmost two become their sum."""
+        self.combine("ADD", fmt)
+
+    def convert(self, fmt: str, to: str, overflow: Overflow = "ieee") -> None:
+        """The topmost, of one format, becomes one of another."""
+        if fmt == to:
+            return
+        own = fmt in NUMBERS and to in NUMBERS and overflow == "ieee"
+        code = 0 if own else formats.get(fmt).one
+        path = rounded_product(fmt, fmt, to, overflow)
+        self.write("CONVERT", to, program=ABSENT if own else self.number(path), code=code)
+
+    def zero(self, fmt: str) -> None:
+        """One value more: +0."""
+        self.write("CONSTANT", fmt)
+
+
+def _bytes(fmt: str) -> int:
+    return formats.get(fmt).container_bits // 8
+
+
+def gemm_program(
+    schedule: Schedule, made: GemmKernel, datapath: Datapath | None, k: int, there: Sequence[str] = ()
+) -> GemmProgram:
+    """The operations that make D of an area of one kernel, of K products; ``datapath`` is its primitive's.
+
+    ``there``: the inputs that the call has, as ``LOAD`` numbers them, C among them by its name.
+    """
+    out = GemmProgram()
+    held = {each.name: each.format for each in schedule.inputs} | ({C: schedule.c} if schedule.c else {})
+    tree = _Tree(schedule, _Kernel(schedule, made, datapath, out), k, {name: held[name] for name in there}, out)
+    last = schedule.epilogue[-1].name if schedule.epilogue else SUM
+    if not tree.is_there(last):
+        raise UsageError("gemm: without C nothing of the epilogue is left to be D")
+    tree.value(last, schedule.d)
+    return out
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Writes the epilogue: the operands of a node, then the node.
+
+    What is not there (C, where the call has none) is left out: a product with it is not there either, a sum with it
+    is the other term.
+    """
+
+    schedule: Schedule
+    kernel: _Kernel
+    k: int
+    there: dict[str, str]
+    out: GemmProgram
+
+    def is_there(self, name: str) -> bool:
+        """Whether anything is left of a value."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        if node is None:
+            return name in self.there or name == SUM or is_number(name)
+        found = [self.is_there(each) for each in node.of]
+        if node.operation == "fma":
+            return (found[0] and found[1]) or found[2]
+        return all(found) if node.operation in ("multiply", "convert") else any(found)
+
+    def value(self, name: str, to: str) -> None:
+        """One value more on the stack, in this format."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        if is_number(name):
+            self.out.write("CONSTANT", to, code=_code(float(name), to))
+            return
+        if node is not None:
+            self._node(node)
+        elif name == SUM:
+            self.kernel.sum(self.k, self.there)
+        else:
+            self.out.write("LOAD", self.there[name], number=list(self.there).index(name))
+        fmt = node.format if node else self.there.get(name, self.kernel.made.join.format)
+        if name in self.schedule.amax:
+            self.out.write("AMAX", fmt, number=self.schedule.amax.index(name), code=formats.get(fmt).sign_mask - 1)
+        self.out.convert(fmt, to)
+
+    def _node(self, node: Compute) -> None:
+        left = [name for name in node.of if self.is_there(name)]
+        if node.operation == "fma" and not (self.is_there(node.of[0]) and self.is_there(node.of[1])):
+            left = [node.of[2]]
+        if node.operation == "convert":
+            fmt = self._format(left[0])
+            self.value(left[0], fmt)
+            self.out.convert(fmt, node.format, node.overflow)
+            return
+        for name in left:
+            self.value(name, node.format)
+        if len(left) > 1:
+            operation = "MULTIPLY" if node.operation == "fma" and len(left) == 2 else node.operation.upper()
+            self.out.combine(operation, node.format, node.nan == "propagate")
+
+    def _format(self, name: str) -> str:
+        """The format that a value has of its own."""
+        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        return node.format if node else self.there.get(name, self.kernel.made.join.format)
+
+
+def _code(value: float, fmt: str) -> int:
+    """The code of a number in f32 or f64, as a signed word."""
+    return int(np.float32(value).view(np.int32) if fmt == "f32" else np.float64(value).view(np.int64))
+
+
+def _chained(out: GemmProgram, values: Iterable[Writes], fmt: str, begun: bool = False) -> None:
+    """Each value added to the sum of those before it."""
+    for write in values:
+        write()
+        if begun:
+            out.add(fmt)
+        begun = True
+
+
+def _pairwise(out: GemmProgram, values: Iterable[Writes], fmt: str) -> None:
+    """Values added two by two until one is left; one without a neighbour stays as it is."""
+    count = 0
+    for write in values:
+        write()
+        count += 1
+        left = count
+        while left % 2 == 0:
+            out.add(fmt)
+            left //= 2
+    for _ in range(count.bit_count() - 1):
+        out.add(fmt)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """Writes the sum of a kernel; it, every partial sum and accumulator is one value more on the stack."""
+
+    schedule: Schedule
+    made: GemmKernel
+    datapath: Datapath | None
+    out: GemmProgram
+
+    def sum(self, k: int, there: dict[str, str]) -> None:
+        """The sum of K products in the format of partial sums, with C where no epilogue says what becomes of it."""
+        out, to, start = self.out, self.made.join.format, self.made.join.start
+        c = list(there).index(C) if C in there and (start == "c" or not self.schedule.epilogue) else ABSENT
+        if c != ABSENT and (start == "c" or not k):
+            self._load_c(c, to)
+        elif start == "zero" or not k:
+            out.zero(to)
+        begun = start == "zero" or (start == "c" and c != ABSENT)
+        parts = (partial(self._range, lanes) for lanes in self.made.ranges.of(k))
+        if self.made.join.order == "pairwise":
+            _pairwise(out, parts, to)
+            if begun and k:
+                out.add(to)
+        else:
+            _chained(out, parts, to, begun)
+        if c != ABSENT and start != "c" and k:
+            self._load_c(c, to)
+            out.add(to)
+
+    def _load_c(self, number: int, to: str) -> None:
+        fmt = self.schedule.c
+        assert fmt is not None
+        self.out.write("LOAD", fmt, number=number)
+        self.out.convert(fmt, to)
+
+    def _range(self, lanes: range) -> None:
+        """The partial sum of a range, in the format of partial sums."""
+        rule, promotion = self.made.accumulators, self.made.promotion
+        held = promotion.format if promotion else rule.format
+        steps = -(-len(lanes) // (self.datapath.k if self.datapath else 1))
+        order = _by_halves(rule.count) if rule.join == "halves" else range(rule.count)
+        values = (partial(self._accumulator, rule.steps(number, steps), lanes) for number in order)
+        (_chained if rule.join == "chain" else _pairwise)(self.out, values, held)
+        self.out.convert(held, self.made.join.format)
+
+    def _accumulator(self, steps: tuple[Dealt, ...], lanes: range) -> None:
+        """What an accumulator holds after its steps; of a promoted one the second."""
+        promotion, held = self.made.promotion, self.made.accumulators.format
+        if promotion is None:
+            self._chain(steps, lanes)
+            return
+        self.out.zero(promotion.format)
+        for part in _every(steps, promotion.every):
+            self._chain(part, lanes)
+            self.out.convert(held, promotion.format)
+            self.out.add(promotion.format)
+
+    def _chain(self, steps: tuple[Dealt, ...], lanes: range) -> None:
+        """An accumulator after these steps from its start."""
+        to = self.made.accumulators.format
+        product = self.made.accumulators.start == "product"
+        fresh = bool(steps) and self.datapath is None and (product or _is_own(self.schedule, to))
+        if not fresh:
+            self.out.zero(to)
+        for part in steps:
+            if self.datapath is None:
+                self._products(part, lanes, fresh, product)
+            else:
+                self._steps(self.datapath, part, lanes)
+            fresh = False
+
+    def _products(self, part: Dealt, lanes: range, fresh: bool, product: bool = False) -> None:
+        """Products one by one, the first one (``product``) in place of an accumulator."""
+        schedule, to, rounded = self.schedule, self.made.accumulators.format, self.made.step.by == "multiply_add"
+        if _is_own(schedule, to):
+            self.out.chained = to
+            flags = {"fresh": int(fresh), "product": int(product), "rounded": int(rounded)}
+            self.out.write("CHAIN", to, **flags, **_columns(part, lanes, 1))
+            return
+        if fresh:
+            first, part = part.cut(1)
+            number = self.out.number(rounded_product(schedule.a, schedule.b, to))
+            self.out.write("STEPS", to, program=number, fresh=1, **_columns(first, lanes, 1))
+        for some in _pieces(part, LINKS):
+            path = (rounded_links if rounded else links)(schedule.a, schedule.b, to, some.count)
+            self.out.write("STEPS", to, program=self.out.number(path), **_columns(some, lanes, 1))
+
+    def _steps(self, path: Datapath, part: Dealt, lanes: range) -> None:
+        """Steps of a primitive; of the last one of a range the products left one by one, where the kernel has it so."""
+        size, left = path.k, None
+        if self.made.tail == "scalar" and (part.last() + 1) * size > len(lanes):
+            left = part.last() * size
+            part = part.cut(part.count - 1)[0]
+        self.out.order = self.made.step.order
+        order = 0 if self.out.order else ABSENT
+        for some in _pieces(part, together(path)):
+            number = self.out.number(repeated(path, some.count) if some.count > 1 else path)
+            columns = _columns(some, lanes, size)
+            self.out.write("STEPS", path.d, program=number, size=size, order=order, **columns)
+        if left is not None:
+            self._products(Dealt(left, 1, 1, 0, len(lanes) - left), lanes, False)
+
+
+def _columns(part: Dealt, lanes: range, size: int) -> dict[str, int]:
+    """Where the products of steps of this size lie."""
+    return {
+        "first": lanes.start + part.first * size, "run": part.run * size, "stride": part.stride * size,
+        "skip": part.skip * size, "count": part.count * size, "end": lanes.stop,
+    }  # fmt: skip
+
+
+def _pieces(part: Dealt, most: int) -> Iterator[Dealt]:
+    while part.count:
+        some, part = part.cut(min(part.count, most))
+        yield some
+
+
+def _every(steps: tuple[Dealt, ...], count: int) -> Iterator[tuple[Dealt, ...]]:
+    """Steps, so many at a time."""
+    held, room = list[Dealt](), count
+    for part in steps:
+        while part.count:
+            some, part = part.cut(min(part.count, room))
+            held.append(some)
+            room -= some.count
+            if not room:
+                yield tuple(held)
+                held, room = [], count
+    if held:
+        yield tuple(held)
+
+
+def _by_halves(count: int) -> list[int]:
+    """Numbers in the order in which neighbours are upper and lower halves: bits backwards."""
+    bits = count.bit_length() - 1
+    return [int(f"{number:0{bits}b}"[::-1], 2) if bits else 0 for number in range(count)]
+
+
+@lru_cache(maxsize=256)
+def together(path: Datapath) -> int:
+    """How many steps of a primitive the engine takes at once as fast as one."""
+    most = TOGETHER // path.k
+    if most < 2 or not follows_another(path) or path.special.nan not in ("canonical", "local"):
+        return 1
+    number = kernel(path)
+    return most if number != INTERPRETER and kernel(repeated(path, most)) == number else 1
+
+
+def _is_own(schedule: Schedule, to: str) -> bool:
+    """Whether products of the operands are added in this format by the processor: it holds every number of theirs."""
+    return to in NUMBERS and _holds(to, schedule.a) and _holds(to, schedule.b)
+
+
+def _holds(to: str, name: str) -> bool:
+    if name in NUMBERS:
+        return NUMBERS[name] <= NUMBERS[to]
+    fmt, wide = formats.get(name), formats.get(to)
+    least, wide_least = (each.min_exponent - each.fraction_bits for each in (fmt, wide))
+    narrow = fmt.container_bits <= 16 and fmt.fraction_bits <= wide.fraction_bits
+    return narrow and wide_least <= least and fmt.max_exponent <= wide.max_exponent
+
+
+@lru_cache(maxsize=64)
+def values_of(name: str, to: str) -> Bits | None:
+    """The value of every code of a format in f32 or f64; None for those two, whose codes are values."""
+    if name in NUMBERS:
+        return None
+    fmt = formats.get(name)
+    codes = np.arange(1 << fmt.container_bits, dtype=np.uint32).astype(fmt.dtype)
+    one = np.full((codes.size, 1), fmt.one, fmt.dtype)
+    return engine.evaluate(rounded_product(name, name, to), Batch(a=codes.reshape(-1, 1), b=one))
+
+
+def _nan(fmt: str) -> Special:
+    """Every NaN is the quiet one of the format; a format without has no use for it."""
+    code = formats.get(fmt).nan_code
+    return Special() if code is None else Special(code=code)
+
+
+@lru_cache(maxsize=256)
+def links(a: str, b: str, to: str, count: int) -> Datapath:
+    """So many fused multiply-adds in order."""
+    return Datapath(a, b, to, to, count, Fma(Accumulator(), tuple(range(count)), Encode(to)), special=_nan(to))
+
+
+@lru_cache(maxsize=256)
+def rounded_links(a: str, b: str, to: str, count: int) -> Datapath:
+    """So many rounded products in order, each added with a rounding."""
+    tree: Node = Add(Accumulator(), Products((0,)), Encode(to))
+    return Datapath(a, b, to, to, count, tree, step=1, product=Product(to=Encode(to)), special=_nan(to))
+
+
+@lru_cache(maxsize=256)
+def rounded_product(a: str, b: str, to: str, overflow: Overflow = "ieee") -> Datapath:
+    """One product, rounded."""
+    tree = Exact((Products((0,)),), Encode(to, overflow=overflow))
+    return Datapath(a, b, None, to, 1, tree, special=_nan(to))
+
+
+_PROGRAMS: dict[str, Callable[[str], Datapath]] = {
+    "ADD": lambda fmt: links(fmt, fmt, fmt, 1),
+    "FMA": lambda fmt: links(fmt, fmt, fmt, 1),
+    "MULTIPLY": lambda fmt: rounded_product(fmt, fmt, fmt),
+}
