@@ -13,7 +13,7 @@ import sys
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
+from mmaprobe.cli import run, probe, validate, replay, derive, kernels, evidence, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine  # isort: skip
 from mmaprobe.cli.terminal import app, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
@@ -24,6 +24,7 @@ __all__ = [
     "derive",
     "evidence",
     "files",
+    "gemm",
     "instructions",
     "kernels",
     "main",

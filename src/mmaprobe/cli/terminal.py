@@ -33,8 +33,10 @@ corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardw
 vectors_app = Commands(no_args_is_help=True, help="Vectors by recipe.")
 parameters_app = Commands(no_args_is_help=True, help="Parameter files: those that ship, and FILE.toml.")
 evidence_app = Commands(no_args_is_help=True, help="Evidence of runs.")
+gemm_app = Commands(no_args_is_help=True, help="Whole matrix products and their schedules.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
+app.add_typer(gemm_app, name="gemm")
 app.add_typer(vectors_app, name="vectors")
 app.add_typer(parameters_app, name="parameters")
 
