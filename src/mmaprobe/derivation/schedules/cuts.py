@@ -30,6 +30,8 @@ def cuts(pairs: Pairs, k: int) -> list[Cut]:
     found = list[Cut]()
     first = _telling(pairs)
     for order in ORDERS:
+        if any(len(lengths) > 3 for lengths, _ in found):
+            break  # of so many ranges one order agrees at most
         for lengths in _candidates(pairs, first, k, order):
             if (lengths, order) not in found and agrees(lengths, order, pairs, k):
                 found.append((lengths, order))
@@ -75,10 +77,10 @@ def _candidates(pairs: Pairs, first: Pairs, k: int, order: str) -> Iterator[tupl
     if order == "chain":
         yield from _in_two(first, k)
     full = k // length - 1
-    some = np.flatnonzero((full > 0) & (k % length > 0))
+    some = np.flatnonzero((full > (0 if order == "chain" else 1)) & (k % length > 0))  # three are added alike
     length, whole = length[some], (full * length)[some]
     for each in np.flatnonzero(_equal(first, k, length, np.zeros_like(length), whole, order)):
-        yield from _halved(pairs, first, k, int(length[each]), order)
+        yield from _halved(first, k, int(length[each]), order)
 
 
 def _equal(pairs: Pairs, k: int, length: Numbers, lead: Numbers, limit: Numbers, order: str) -> NDArray[np.bool_]:
@@ -110,13 +112,14 @@ def _in_two(pairs: Pairs, k: int) -> Iterator[tuple[int, ...]]:
         yield int(each), k - int(each)
 
 
-def _halved(pairs: Pairs, first: Pairs, k: int, length: int, order: str) -> Iterator[tuple[int, ...]]:
+def _halved(first: Pairs, k: int, length: int, order: str) -> Iterator[tuple[int, ...]]:
     """Full ranges of a length and then two of what is left."""
     full = k // length - 1
     left = k - full * length
     halves = np.arange(max(1, left // 2), min(length, left - 1) + 1)
-    if order == "chain":
-        halves = halves[np.isin(full * length + halves, pairs.size)]
+    if order == "chain":  # the first lane meets all of the first half at its end
+        met = first.size[(first.p == 0) & (first.q >= full * length) & (first.size < k)]
+        halves = np.intersect1d(halves, np.unique(met)[:1] - full * length)
     for half in halves:
         lengths = (length,) * full + (int(half), left - int(half))
         if agrees(lengths, order, first, k):

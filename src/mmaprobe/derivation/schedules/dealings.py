@@ -13,6 +13,8 @@ from mmaprobe.parameters.schedule import MOST_ACCUMULATORS, Accumulators, GemmKe
 
 JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
+LONGEST_RUN = 128
+"""Longest run of steps of one accumulator that is tried."""
 BLOCKS = 32
 """Multiples of count * run that a block may be."""
 CHECKED = 400
@@ -20,20 +22,28 @@ CHECKED = 400
 
 
 def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generator) -> list[GemmKernel]:
-    """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.  Promoted are only those of
-    which none without promotion agrees."""
+    """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.
+
+    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees."""
     some = pairs.some(CHECKED, rng)
-    found = list[GemmKernel]()
+    proper = [cut for cut in cuts if len(cut[0]) > 1]
     for promoted in (False, True):
-        for lengths, order in cuts:
-            ranges, join = Ranges("given", lengths=lengths), Join(fmt, "pairwise" if order == "pairwise" else "chain")
-            for accumulators, promotion in _dealings(lengths, pairs, fmt, promoted):
-                kernel = GemmKernel("kernel", ranges, join, accumulators, promotion=promotion)
-                if fits(kernel, some) and fits(kernel, pairs):
-                    found.append(kernel)
-        if found:
-            break
-    return found
+        for among in (proper, [cut for cut in cuts if len(cut[0]) == 1]):
+            found = [
+                kernel
+                for lengths, order in among
+                for kernel in _kernels(lengths, order, pairs, fmt, promoted)
+                if fits(kernel, some) and fits(kernel, pairs)
+            ]
+            if found:
+                return found
+    return []
+
+
+def _kernels(lengths: tuple[int, ...], order: str, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
+    ranges, join = Ranges("given", lengths=lengths), Join(fmt, "pairwise" if order == "pairwise" else "chain")
+    for accumulators, promotion in _dealings(lengths, pairs, fmt, promoted):
+        yield GemmKernel("kernel", ranges, join, accumulators, promotion=promotion)
 
 
 def fits(kernel: GemmKernel, pairs: Pairs, k: int | None = None) -> bool:
@@ -51,7 +61,7 @@ def _dealings(
     for count, run in _counts(at, length, size, longest, promoted):
         everies: list[int | None] = [None]
         if promoted:
-            everies = list(_promotions(at, length, size, count, run, longest))
+            everies = list(_promotions(at, length, size, count, run))
         blocks = [1] if count == 1 else _blocks(count * run, longest)
         joins = JOINS[:1] if count < 3 else JOINS if count & (count - 1) == 0 else JOINS[:2]
         for every in everies:
@@ -77,7 +87,7 @@ def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted:
     if promoted or (size == at + 1).all():
         yield 1, 1
     for count in range(2, min(MOST_ACCUMULATORS, longest) + 1):
-        run = np.arange(1, max(1, longest // count) + 1)[:, None]
+        run = np.arange(1, min(LONGEST_RUN, max(1, longest // count)) + 1)[:, None]
         place, turn = at[None, :] // run, at[None, :] // (run * count)
         own = place % count == 0
         through = turn * run + at[None, :] % run + 1
@@ -96,11 +106,15 @@ def _met_as_one(accumulator: Numbers, length: Numbers, size: Numbers) -> bool:
     return np.unique(met[:2], axis=1).shape == met[:2].shape
 
 
-def _promotions(at: Numbers, length: Numbers, size: Numbers, count: int, run: int, longest: int) -> Iterator[int]:
+def _promotions(at: Numbers, length: Numbers, size: Numbers, count: int, run: int) -> Iterator[int]:
     """After how many steps the sizes of accumulator 0 first jump."""
     own = (at // run % count == 0) & (at < np.maximum(length // 2, 1))
     place, seen, total = (at // (run * count) * run + at % run)[own], size[own], (length // count)[own] - run
-    for every in range(2, max(2, longest // count) + 1):
+    late = place[seen != place + 1]
+    if not len(late):
+        return
+    early = place[(seen == place + 1) & (place < late.min())]
+    for every in range(max(2, int(early.max(initial=0)) + 1), int(late.min()) + 1):
         chunk = (place // every + 1) * every
         later = (seen == chunk) | ((chunk > total) & (seen > place))
         if np.where(place < every, seen == place + 1, later).all():

@@ -94,9 +94,10 @@ def _survey(view: ClassView, k: int) -> Pairs:
     count = max(long, LANES)
     if k <= count:
         return view.ask(k, np.arange(k), ends)
-    first, last = np.arange(count // 2), np.arange(k - count // 4, k)
-    spread = np.linspace(count // 2, k - 1 - count // 4, count - len(first) - len(last)).astype(np.int64)
-    return view.ask(k, np.unique(np.r_[first, spread, last]), ends)
+    back = np.geomspace(count // 8, k // 2, count // 4).astype(np.int64)  # a last half lies somewhere in each octave
+    dense = np.r_[np.arange(count // 2), np.arange(k - count // 8, k)]
+    spread = np.linspace(count // 2, k - 1, count - len(dense) - len(back)).astype(np.int64)
+    return view.ask(k, np.unique(np.r_[dense, k - 1 - back, spread]), ends)
 
 
 def _random_lanes(view: ClassView, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
