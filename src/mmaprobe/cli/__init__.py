@@ -15,7 +15,7 @@ from contextlib import suppress
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree  # isort: skip
+from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
 from mmaprobe.cli.terminal import JSON, app, emit, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
@@ -26,6 +26,7 @@ __all__ = [
     "derive",
     "evidence",
     "files",
+    "gemm",
     "instructions",
     "kernels",
     "main",

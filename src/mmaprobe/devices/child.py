@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
 from mmaprobe.errors import DeviceError, NotHereError
@@ -56,9 +56,12 @@ def no_children() -> Iterator[None]:
 class Child:
     """One command; ``start`` it, then ``exchange`` requests for answers.  After a failure it is stopped."""
 
-    def __init__(self, command: tuple[str, ...], timeout: float, late: str = "") -> None:
-        """``late`` is said where an answer is late: what to do about it."""
+    def __init__(
+        self, command: tuple[str, ...], timeout: float, late: str = "", environment: Mapping[str, str] | None = None
+    ) -> None:
+        """``late`` is said where an answer is late: what to do about it; ``environment`` is set besides one's own."""
         self._command = command
+        self._environment = None if environment is None else {**os.environ, **environment}
         self._timeout, self._late = timeout, late
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -81,7 +84,7 @@ class Child:
             try:
                 self._process = subprocess.Popen(
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0,
-                    start_new_session=True,
+                    start_new_session=True, env=self._environment,
                 )  # fmt: skip
             except OSError as error:
                 raise NotHereError(f"cannot start {shlex.join(self._command)}: {error.strerror or error}") from error

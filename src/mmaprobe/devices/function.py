@@ -13,7 +13,9 @@ one-dimensional float32 arrays of 16 elements, once a vector;
 * ``m``, ``n`` (none): given, a is an (m, k) matrix, b (k, n) and the result (m, n): libraries have other code for
   other shapes;
 * ``subscripts`` (none): a first argument, as ``einsum`` takes one;
-* ``array`` (numpy; torch for a function of PyTorch): what the function takes.
+* ``array`` (numpy; torch for a function of PyTorch): what the function takes;
+* ``threads`` (none), ``env.NAME`` (none): the function runs in a child process, in which its library is told to have so
+  many threads, or this environment variable is set, before it loads.
 
 NumPy functions get ml_dtypes types for bf16 and the 8-, 6- and 4-bit formats.
 The result must be one number, or (m, n), in the type of ``result``: nothing is
@@ -22,14 +24,9 @@ converted, so that every bit is the function's own.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
 import platform
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,27 +34,32 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.outside import add_instruction
 from mmaprobe.devices.base import Support
+from mmaprobe.devices.callables import Callee, InChild, InProcess, threads_environment
 from mmaprobe.devices.options import split_options, whole
-from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, near
+from mmaprobe.errors import UsageError
 from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
-from mmaprobe.operands.edge import from_bits, held_as, to_host
+from mmaprobe.operands.edge import held_as
 
 ARCHITECTURE = "function"
 MOST_ELEMENTS = 1 << 20
 """Elements of one operand or result at most: a batch has many of them."""
-OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "random", "result", "subscripts")
+MOST_OF_PRODUCT = 1 << 26
+"""Elements of an operand or result of one whole product at most: a call has one of each."""
+MOST_THREADS = 1024
+"""Threads that an option may ask for."""
+ENVIRONMENT = "env."
+"""What options that set a variable of the environment begin with."""
+OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "random", "result", "subscripts", "threads")
 
 
 class Function:
     """A callable as a device with one instruction, ``function.module:name{format=f32,k=16}``."""
 
-    def __init__(self, name: str, call: Callable[..., Any], instruction: Instruction, like: Any, version: str) -> None:
+    def __init__(self, name: str, callee: Callee, instruction: Instruction) -> None:
         self.name = name
         self.instruction = instruction
-        self._call = call
-        self._like = like
-        self._version = version
+        self._callee = callee
         add_instruction(instruction, ARCHITECTURE, name)
 
     def info(self) -> dict[str, str]:
@@ -66,7 +68,7 @@ class Function:
             "architecture": ARCHITECTURE,
             silicon.KEY: silicon.UNKNOWN,
             "function": self.instruction.opcode.removeprefix("function."),
-            "version": self._version,
+            "version": self._callee.version,
             "python": platform.python_version(),
             "machine": platform.machine(),
         }
@@ -97,32 +99,35 @@ class Function:
                 name: value.reshape(ready.size, *((-1,) if name not in PER_RESULT else ()))
                 for name, value in given.items()
             }
-        inputs = [self._arrays(value, fmt[name]) for name, value in given.items()]
-        d = np.empty((ready.size, instruction.m, instruction.n), fmt["d"].dtype)
-        with np.errstate(all="ignore"):  # overflows and NaNs are among the questions
-            for index in range(ready.size):
-                d[index] = self._one([operand[index] for operand in inputs], fmt["d"])
+        inputs = [self._callee.ready(value, fmt[name]) for name, value in given.items()]
+        shape = instruction.m, instruction.n
+        d = np.empty((ready.size, *shape), fmt["d"].dtype)
+        for index in range(ready.size):
+            d[index] = self._callee.call([operand[index] for operand in inputs], fmt["d"], shape)
         return d
 
-    def _arrays(self, bits: Bits, fmt: formats.Format) -> Any:
-        return from_bits(np.ascontiguousarray(bits), fmt, True, self._like)
 
-    def _one(self, operands: list[Any], fmt: formats.Format) -> Any:
-        try:
-            result = np.asarray(to_host(self._call(*operands)))
-        except MmaprobeError:
-            raise
-        except Exception as error:
-            raise DeviceError(f"{self.name}: {type(error).__name__}: {error}") from error
-        dtype = held_as(fmt) or fmt.dtype
-        m, n = self.instruction.m, self.instruction.n
-        if result.dtype != dtype or (result.size != 1 if m == n == 1 else result.shape != (m, n)):
-            wanted = f"one {dtype}" if m == n == 1 else f"{dtype} of shape ({m}, {n})"
-            raise DeviceError(
-                f"{self.name}: returned {result.dtype} of shape {result.shape}, not {wanted}; "
-                "name its format with the option result=, as in ?k=16&format=f32&result=f64"
-            )
-        return np.ascontiguousarray(result.reshape(m, n)).view(fmt.dtype)
+@dataclass(frozen=True)
+class FunctionProduct:
+    """A callable as a whole matrix product of any shape; ``shape`` (M, N, K) is the one that its name says."""
+
+    name: str
+    a: str
+    b: str
+    d: str
+    shape: tuple[int, int, int]
+    version: str
+    threads: int
+    environment: tuple[str, ...]
+    _callee: Callee = field(repr=False)
+
+    def multiply(self, a: Bits, b: Bits) -> Bits:
+        """D (M, N) of A (M, K) and B (K, N), bit patterns; DeviceError where the function fails."""
+        operands = [
+            self._callee.ready(a[None], formats.get(self.a))[0],
+            self._callee.ready(b[None], formats.get(self.b))[0],
+        ]
+        return self._callee.call(operands, formats.get(self.d), (a.shape[0], b.shape[1]))
 
 
 def open_function(argument: str) -> Function:
@@ -131,71 +136,80 @@ def open_function(argument: str) -> Function:
     NotHereError where the module cannot be imported, UsageError for a name
     that it lacks, a thing that cannot be called, or a wrong option.
     """
-    target, options = split_options(argument, OPTIONS)
-    module_name, _, attribute = target.partition(":")
-    if not module_name or not attribute:
-        raise UsageError(f"function:{argument}: the name is function:module:name, as in function:numpy:dot?k=16")
+    target, options = _read(argument)
     _instruction(target, {"operands": "2"} | options)  # what is wrong with them is said before what is missing
-    call, version = _find(module_name, attribute)
-    if "subscripts" in options:
-        call = partial(call, options["subscripts"])
-    options.setdefault("operands", _operands(call, options))
-    instruction = _instruction(target, options)
-    library = options.get("array", "torch" if module_name.partition(".")[0] == "torch" else "numpy")
-    return Function(f"function:{argument}", call, instruction, _like(library), version)
+    callee = _callee(argument, target, options)
+    matrix = options.keys() & {"c", "random", "m", "n"}
+    options.setdefault("operands", "2" if matrix else callee.operands)
+    return Function(f"function:{argument}", callee, _instruction(target, options))
 
 
-def _find(module_name: str, attribute: str) -> tuple[Callable[..., Any], str]:
-    try:
-        module = _from_file(module_name) if module_name.endswith(".py") else importlib.import_module(module_name)
-    except Exception as error:
-        raise NotHereError(
-            f"function:{module_name}:{attribute}: {type(error).__name__}: {error}; install it, "
-            "or put its folder into PYTHONPATH"
-        ) from error
-    found: Any = module
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{module_name} has no {attribute!r}{near(part, dir(found))}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise UsageError(f"{module_name}:{attribute} is {type(found).__name__}, which cannot be called")
-    root = module if module_name.endswith(".py") else importlib.import_module(module_name.partition(".")[0])
-    return found, str(getattr(root, "__version__", "unknown"))
+def open_product(argument: str) -> FunctionProduct:
+    """The same callable as a whole product, ``m``, ``n`` and ``k`` being the shape that is meant (256 each)."""
+    target, options = _read(argument)
+    for name in ("c", "random", "operands", "subscripts"):
+        if name in options:
+            raise UsageError(f"function:{argument}: a whole product takes no option {name}")
+    m, n, k = (whole(options, name, 256, 1) for name in "mnk")
+    _check_size(m, n, k, MOST_OF_PRODUCT)
+    a = options.get("format", "f32")
+    d = options.get("result", a)
+    _check_held(a, d)
+    environment = tuple(f"{name}={value}" for name, value in sorted(_environment(options).items()))
+    callee = _callee(argument, target, options)
+    threads = whole(options, "threads", 0, 1) if "threads" in options else 0
+    return FunctionProduct(f"function:{argument}", a, a, d, (m, n, k), callee.version, threads, environment, callee)
 
 
-def _from_file(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _read(argument: str) -> tuple[str, dict[str, str]]:
+    target, options = split_options(argument, OPTIONS, ENVIRONMENT)
+    module, _, attribute = target.partition(":")
+    if not module or not attribute:
+        raise UsageError(f"function:{argument}: the name is function:module:name, as in function:numpy:dot?k=16")
+    if "threads" in options and whole(options, "threads", 1, 1) > MOST_THREADS:
+        raise UsageError(f"option threads={options['threads']} must be at most {MOST_THREADS}")
+    for name, value in _environment(options).items():
+        if "=" in name or "\0" in name + value:
+            raise UsageError(f"function:{argument}: {ENVIRONMENT}{name} is no variable of an environment")
+    return target, options
 
 
-def _operands(call: Callable[..., Any], options: dict[str, str]) -> str:
-    """1 where the signature requires exactly one argument and no matrix or accumulator is asked for, else 2."""
-    try:
-        every = inspect.signature(call).parameters.values()
-    except (TypeError, ValueError):
-        return "2"
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required = [p for p in every if p.kind in positional and p.default is p.empty]
-    variable = any(p.kind is p.VAR_POSITIONAL for p in every)
-    return "1" if len(required) == 1 and not variable and not options.keys() & {"c", "random", "m", "n"} else "2"
+def _environment(options: dict[str, str]) -> dict[str, str]:
+    """The variables that options set."""
+    return {key.removeprefix(ENVIRONMENT): value for key, value in options.items() if key.startswith(ENVIRONMENT)}
+
+
+def _callee(argument: str, target: str, options: dict[str, str]) -> Callee:
+    """The callable: in a child where something has to be set before its library loads."""
+    name, array, subscripts = f"function:{argument}", options.get("array", ""), options.get("subscripts", "")
+    environment = _environment(options)
+    if "threads" in options:
+        environment = threads_environment(whole(options, "threads", 1, 1)) | environment
+    if environment:
+        return InChild(name, target, array, subscripts, environment)
+    return InProcess(name, target, array, subscripts)
+
+
+def _check_held(*names: str) -> None:
+    for name in names:
+        if held_as(formats.get(name)) is None and formats.get(name).is_float:
+            raise UsageError(f"function: no array type holds {name}")
+
+
+def _check_size(m: int, n: int, k: int, most: int) -> None:
+    if max(m * k, k * n, m * n) > most:
+        raise UsageError(f"function: an array of more than {most:,} elements; choose a smaller k, m or n")
 
 
 def _instruction(target: str, options: dict[str, str]) -> Instruction:
     a = options.get("format", "f32")
     d, c = options.get("result", a), options.get("c")
-    for name in filter(None, (a, d, c)):
-        if held_as(formats.get(name)) is None and formats.get(name).is_float:
-            raise UsageError(f"function: no array type holds {name}")
+    _check_held(*filter(None, (a, d, c)))
     k, m, n = (whole(options, name, default, 1) for name, default in (("k", 16), ("m", 1), ("n", 1)))
-    if max(m * k, k * n, m * n) > MOST_ELEMENTS:
-        raise UsageError(f"function: an array of more than {MOST_ELEMENTS:,} elements; choose a smaller k, m or n")
+    _check_size(m, n, k, MOST_ELEMENTS)
     random = options.get("random")
     more = {"c": c, "random": random, "result": None if d == a else d, "subscripts": options.get("subscripts")}
+    more |= {key: value for key, value in options.items() if key == "threads" or key.startswith(ENVIRONMENT)}
     if options.keys() & {"m", "n"}:
         more |= {"m": str(m), "n": str(n)}
     if options["operands"] not in ("1", "2"):
@@ -208,15 +222,3 @@ def _instruction(target: str, options: dict[str, str]) -> Instruction:
     pairs = tuple(sorted(modifiers.items()))
     opcode = f"function.{target}"
     return Instruction(spell(opcode, pairs), opcode, "function", m, n, k, a, a, c, d, pairs, random=random)
-
-
-def _like(library: str) -> Any:
-    """An array of the library that the function takes."""
-    if library == "numpy":
-        return np.zeros(0)
-    if library != "torch":
-        raise UsageError(f"option array={library!r} must be numpy or torch")
-    try:
-        return importlib.import_module("torch").zeros(0)
-    except ImportError as error:
-        raise NotHereError("option array=torch: PyTorch is not installed; pip install torch") from error

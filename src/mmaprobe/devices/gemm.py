@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mmaprobe.catalog.instruction import Instruction, spell
@@ -22,6 +23,8 @@ from mmaprobe.parameters.schedule import known_schedules, to_text
 
 ARCHITECTURE = "gemm"
 OPTIONS = ("c", "k", "m", "n")
+MOST_OF_PRODUCT = 1 << 26
+"""Elements of an operand or result of one whole product at most: a call has one of each."""
 
 
 class GemmDevice:
@@ -56,6 +59,57 @@ class GemmDevice:
             raise UsageError(support.reason)
         ready = check_batch(instruction, batch)
         return self._product.run(ready.a, ready.b, ready.c)
+
+
+@dataclass(frozen=True)
+class GemmProduct:
+    """A schedule as a whole matrix product of every shape in its scope; ``shape`` (M, N, K) is that of its name."""
+
+    name: str
+    shape: tuple[int, int, int]
+    _product: Gemm = field(repr=False)
+    version: ClassVar[str] = ""
+
+    @property
+    def a(self) -> str:
+        """Format of A."""
+        return self._product.schedule.a
+
+    @property
+    def b(self) -> str:
+        """Format of B."""
+        return self._product.schedule.b
+
+    @property
+    def d(self) -> str:
+        """Format of D."""
+        return self._product.schedule.d
+
+    @property
+    def threads(self) -> int:
+        """Those of its scope."""
+        return self._product.schedule.scope.threads
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """That of its scope."""
+        return self._product.schedule.scope.environment
+
+    def multiply(self, a: Bits, b: Bits) -> Bits:
+        """D (M, N) of A (M, K) and B (K, N); UsageError for a shape outside of the scope."""
+        d: Bits = self._product.run(a[None], b[None])[0]
+        return d
+
+
+def open_product(argument: str) -> GemmProduct:
+    """The product of a schedule as something to ask; ``m``, ``n`` and ``k`` are the shape that is meant (256 each)."""
+    target, options = split_options(argument, ("k", "m", "n"))
+    product = gemm(target)
+    m, n, k = (whole(options, name, 256, 1) for name in "mnk")
+    if max(m * k, k * n, m * n) > MOST_OF_PRODUCT:
+        raise UsageError(f"gemm: an array of more than {MOST_OF_PRODUCT:,} elements; choose a smaller k, m or n")
+    product.schedule.scope.check(m, n, k)
+    return GemmProduct(f"gemm:{argument}", (m, n, k), product)
 
 
 def open_gemm(argument: str) -> GemmDevice:

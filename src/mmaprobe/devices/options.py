@@ -8,8 +8,10 @@ from urllib.parse import unquote
 from mmaprobe.errors import UsageError, brief, near
 
 
-def split_options(argument: str, known: Collection[str]) -> tuple[str, dict[str, str]]:
+def split_options(argument: str, known: Collection[str], prefix: str | None = None) -> tuple[str, dict[str, str]]:
     """The target and its options; values may be percent-encoded (``%26`` is &, ``%3F`` is ?).
+
+    Known is also every option whose name begins with ``prefix`` and goes on.
 
     UsageError with the near names for an option that is not ``known``, or given twice.
     """
@@ -17,7 +19,7 @@ def split_options(argument: str, known: Collection[str]) -> tuple[str, dict[str,
     options: dict[str, str] = {}
     for item in filter(None, text.split("&")):
         key, _, value = item.partition("=")
-        if key not in known:
+        if key not in known and not (prefix and key.startswith(prefix) and key != prefix):
             raise UsageError(f"{argument!r}: unknown option {key!r}{near(key, known)}")
         if key in options:
             raise UsageError(f"{argument!r}: option {key} is given twice")

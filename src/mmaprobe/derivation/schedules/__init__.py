@@ -1,0 +1,1 @@
+"""Answers of a matrix product to its schedule."""

@@ -1,0 +1,123 @@
+"""Kernels found at one K to rules for every K: other K are asked where the rules left foretell different orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mmaprobe.derivation.schedules.cuts import rules
+from mmaprobe.derivation.schedules.dealings import fits
+from mmaprobe.derivation.schedules.orders import order_of
+from mmaprobe.derivation.schedules.pairs import ClassView
+from mmaprobe.derivation.schedules.search import OrderRead, ask_grid, read_order, sampled
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.schedule import GemmKernel
+
+LARGEST = 1 << 14
+"""Largest K that is asked to tell rules apart, but for the one that was named."""
+FACTORS = (4, 13)
+"""Times the K named, at which a cut into less than three ranges is looked at again."""
+POOL = 24
+"""Ks that rules are compared at before one is asked."""
+ROUNDS = 12
+"""Ks that are asked at most to tell rules apart."""
+REPRESENTED = 40
+"""Rules that foretell different orders, of which a call is made to tell apart as many as can be."""
+PREFERENCE = ("whole", "uniform", "residue_first", "halve_last", "ceil_split", "given")
+"""Of rules that are alike wherever they were compared, the first."""
+
+
+class Carried:
+    """Readings of one class at several K, and the kernels by rule that agree with all of them."""
+
+    def __init__(self, view: ClassView, first: OrderRead, fmt: str, rng: np.random.Generator) -> None:
+        self._view, self._fmt, self._rng = view, fmt, rng
+        self.readings = [first]
+        self.living = _by_rule(first)
+
+    def settle(self) -> None:
+        """Ask other K until the kernels left foretell the same at all of them; none may be left."""
+        k = self.readings[0].k
+        for factor in FACTORS:
+            if self.living and max(len(each.ranges.of(self.readings[-1].k)) for each in self.living) < 3:
+                self._read(min(factor * k + 3, max(LARGEST, k)))
+        for _ in range(ROUNDS):
+            groups, at = self._most_different()
+            if len(groups) < 2 or not self._ask(at, groups):
+                break
+        self.living.sort(key=_plainness)
+
+    def _read(self, k: int) -> None:
+        """The order at a larger K, from the beginning; rules are those that both K leave."""
+        if any(each.k == k for each in self.readings):
+            return
+        try:
+            found = read_order(self._view, k, self._fmt, self._rng)
+        except UsageError:
+            return  # the product has no such K
+        before = self.readings
+        self.readings = [*before, found]
+        self.living = [
+            each for each in _by_rule(found) if all(fits(each, reading.pairs, reading.k) for reading in before)
+        ]
+
+    def _most_different(self) -> tuple[list[list[GemmKernel]], int]:
+        """Of some K the one at which the kernels foretell most different orders, and those alike there."""
+        k = self.readings[0].k
+        largest = max(each.k for each in self.readings)
+        pool = [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
+        best: tuple[list[list[GemmKernel]], int] = ([], k)
+        for each in pool:
+            groups = alike(self.living, int(each), self._rng) if each > 1 else []
+            if len(groups) > len(best[0]):
+                best = groups, int(each)
+        return best
+
+    def _ask(self, k: int, groups: list[list[GemmKernel]]) -> bool:
+        """Ask a K where groups differ; whether that left fewer of them."""
+        shown = groups[:REPRESENTED]
+        p, q = sampled(k, self._rng)
+        table = np.array([order_of(group[0], k).sizes(p, q) for group in shown])
+        where = self._rng.permutation(np.flatnonzero((table != table[0]).any(0)))
+        try:
+            told = ask_grid(self._view, k, p[where], q[where])
+        except UsageError:
+            return False
+        left = [group for group in groups if fits(group[0], told, k) and not told.misfits]
+        self.readings.append(OrderRead(k, told, tuple(group[0] for group in left)))
+        self.living = [each for group in left for each in group]
+        return 0 < len(left) < len(groups)
+
+
+def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> list[list[GemmKernel]]:
+    """The kernels in groups that foretell the same sizes at K, wherever they were compared."""
+    same = dict[object, list[GemmKernel]]()
+    for each in living:
+        lengths = tuple(map(len, each.ranges.of(k)))
+        key = (lengths, each.join.order if len(lengths) > 2 else "", each.accumulators, each.promotion)
+        same.setdefault(key, []).append(each)
+    if len(same) > 4 * REPRESENTED:
+        return list(same.values())
+    p, q = sampled(k, rng)
+    merged = dict[bytes, list[GemmKernel]]()
+    for group in same.values():
+        merged.setdefault(order_of(group[0], k).sizes(p, q).tobytes(), []).extend(group)
+    return list(merged.values())
+
+
+def _by_rule(reading: OrderRead) -> list[GemmKernel]:
+    """The kernels of a reading with every rule that cuts its K so."""
+    return [
+        replace(kernel, ranges=rule) for kernel in reading.kernels for rule in rules(kernel.ranges.lengths, reading.k)
+    ]
+
+
+def _plainness(kernel: GemmKernel) -> tuple[int, ...]:
+    """The plainest kernel first: rule, order, accumulators, and the smallest numbers."""
+    ranges, own = kernel.ranges, kernel.accumulators
+    return (
+        int(kernel.promotion is not None), PREFERENCE.index(ranges.cut), int(kernel.join.order != "chain"), own.count,
+        own.run, own.block, int(own.join != "chain"), ranges.unit, ranges.length or 0, ranges.parts or 0,
+    )  # fmt: skip

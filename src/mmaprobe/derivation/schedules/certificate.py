@@ -1,0 +1,137 @@
+"""For each field of a kernel, why its neighbouring values are wrong: an answer that refutes it, or why it is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.derivation.schedules.orders import order_of
+from mmaprobe.derivation.schedules.search import OrderRead, sampled
+from mmaprobe.derivation.schedules.values import Formats, computed
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.described import choices
+from mmaprobe.parameters.schedule import GemmKernel
+from mmaprobe.probing.gemm.elements import EqualRows
+
+PLACES = ("ranges", "join", "accumulators", "step")
+"""Parts of a kernel whose fields have neighbours; a promotion is one where there is one."""
+EVERY = 96
+"""Largest K of those at all of which two orders are compared."""
+EQUAL = {
+    ("join", "start"): "no partial sum is -0, for every accumulator starts from +0",
+    ("accumulators", "start"): "the sum of the ranges starts from +0",
+    ("accumulators", "join"): "there are less than three accumulators",
+    ("accumulators", "run"): "there is one accumulator",
+    ("accumulators", "block"): "there is one accumulator",
+    ("join", "order"): "there is one range",
+    ("ranges", "unit"): "no K is cut into halves",
+}
+"""Why a field may be without effect, where its kernel is such."""
+
+
+@dataclass(frozen=True)
+class FieldNeighbour:
+    """A neighbouring value of a field, and ``refuted`` (with the answer), ``equal`` (with the reason) or ``open``."""
+
+    field: str
+    value: str
+    verdict: str
+    why: str
+
+
+def certify(
+    kernel: GemmKernel,
+    readings: Sequence[OrderRead],
+    asked: Sequence[EqualRows],
+    mask: NDArray[np.bool_],
+    formats: Formats,
+) -> list[FieldNeighbour]:
+    """The verdict on every neighbour of a kernel."""
+    found = []
+    for place, name, value, other in neighbours(kernel):
+        why = _by_sizes(other, readings) or _by_values(other, asked, mask, formats)
+        reason = "" if why else _equal(kernel, place, name) or _alike(kernel, other, readings)
+        verdict = "refuted" if why else "equal" if reason else "open"
+        found.append(FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason))
+    return found
+
+
+def neighbours(kernel: GemmKernel) -> Iterator[tuple[str, str, Any, GemmKernel]]:
+    """Every kernel with one field moved to a neighbouring value: part, field, value, kernel."""
+    places = [*PLACES, *(["promotion"] if kernel.promotion is not None else [])]
+    for place in places:
+        record = getattr(kernel, place)
+        for each in fields(record):
+            for value in _moved(record, each.name):
+                try:
+                    changed = replace(kernel, **{place: replace(record, **{each.name: value})})
+                except UsageError:
+                    continue
+                if changed != kernel:
+                    yield place, each.name, value, changed
+
+
+def _moved(record: Any, name: str) -> list[Any]:
+    value = getattr(record, name)
+    if isinstance(value, bool) or value is None:
+        return []
+    if isinstance(value, int):
+        return sorted({value - 1, value + 1, value // 2, value * 2} - {value, 0})
+    if name in ("format", "architecture", "primitive"):
+        return []
+    return [each for each in choices(record.__class__, name) if each not in (value, "c", "primitive")]
+
+
+def _by_sizes(other: GemmKernel, readings: Sequence[OrderRead]) -> str:
+    for reading in readings:
+        pairs = reading.pairs
+        told = order_of(other, reading.k).sizes(pairs.p, pairs.q)
+        wrong = np.flatnonzero(told != pairs.size)
+        if len(wrong):
+            at = wrong[0]
+            return (
+                f"at K = {reading.k} lanes {pairs.p[at]} and {pairs.q[at]} meet in a sum of {pairs.size[at]}, "
+                f"not of {told[at]}"
+            )
+    return ""
+
+
+def _by_values(other: GemmKernel, asked: Sequence[EqualRows], mask: NDArray[np.bool_], formats: Formats) -> str:
+    for number, each in enumerate(asked):
+        value, wanted = computed(other, formats, [each])[0], int(each.d[mask][0])
+        if value != wanted:
+            return f"call {number + 1} of equal rows is {wanted:#x}, not {value:#x}"
+    return ""
+
+
+def _alike(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
+    """Why another order is none: it is the same at every K that was looked at."""
+    if kernel.step != other.step or kernel.accumulators.start != other.accumulators.start:
+        return ""
+    if kernel.join.start != other.join.start:
+        return ""
+    asked = sorted({reading.k for reading in readings})
+    for k in [*range(2, EVERY + 1), *asked]:
+        p, q = np.triu_indices(k, 1) if k <= EVERY else sampled(k, np.random.default_rng(k))
+        if (order_of(kernel, k).sizes(p, q) != order_of(other, k).sizes(p, q)).any():
+            return ""
+    return f"the same order at every K up to {EVERY}, and at K = {', '.join(map(str, asked))}"
+
+
+def _equal(kernel: GemmKernel, place: str, name: str) -> str:
+    """Why a field has no effect in this kernel."""
+    own = kernel.accumulators
+    holds = {
+        ("join", "start"): own.start == "zero",
+        ("accumulators", "start"): kernel.join.start == "zero",
+        ("accumulators", "join"): own.count < 3,
+        ("accumulators", "run"): own.count == 1,
+        ("accumulators", "block"): own.count == 1,
+        ("join", "order"): kernel.ranges.cut == "whole",
+        ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "ceil_split"),
+    }
+    return EQUAL[place, name] if holds.get((place, name)) else ""

@@ -1,0 +1,77 @@
+"""A schedule held against the product at shapes that were not asked before: every element, of values of three kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmaprobe.errors import UsageError
+from mmaprobe.models.gemm import Gemm
+from mmaprobe.operands.batch import Bits
+from mmaprobe.parameters.schedule import Schedule
+from mmaprobe.probing.gemm.calls import Floats, ProductCalls
+
+SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
+"""M, N, and K as a multiple of the one that was named."""
+KINDS = ("normal", "cancelling", "tiny")
+"""Kinds of values."""
+MOST_K = 1 << 14
+"""Largest K that is tried, but for the one that was named."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A shape, the kind of values, and how many elements differ; ``at`` is the first."""
+
+    shape: tuple[int, int, int]
+    kind: str
+    differ: int
+    at: tuple[int, int] | None
+
+    def __str__(self) -> str:
+        m, n, k = self.shape
+        where = "" if self.at is None else f", the first at D[{self.at[0]}, {self.at[1]}]"
+        return f"of {m * n:,} elements at {m} x {n} x {k}, {self.kind} values, {self.differ:,} differ{where}"
+
+
+def hold(calls: ProductCalls, schedule: Schedule, rng: np.random.Generator) -> list[Held]:
+    """What came of every shape that the product has, one kind of values after the other."""
+    model, found = Gemm(schedule), list[Held]()
+    k = calls.product.shape[2]
+    for number, (m, n, factor) in enumerate(SHAPES):
+        shape = m, n, max(1, min(int(k * factor) | 1, max(MOST_K, k)))
+        kind = KINDS[number % len(KINDS)]
+        try:
+            found.append(_compare(calls, model, shape, kind, rng))
+        except UsageError:
+            continue  # the product has no such shape
+    return found
+
+
+def _compare(
+    calls: ProductCalls, model: Gemm, shape: tuple[int, int, int], kind: str, rng: np.random.Generator
+) -> Held:
+    m, n, k = shape
+    a, b = _operands(calls, kind, m, n, k, rng)
+    differ = np.argwhere(calls.ask(a, b) != model.run(a[None], b[None])[0])
+    return Held(shape, kind, len(differ), (int(differ[0][0]), int(differ[0][1])) if len(differ) else None)
+
+
+def _operands(calls: ProductCalls, kind: str, m: int, n: int, k: int, rng: np.random.Generator) -> tuple[Bits, Bits]:
+    return (
+        calls.bits(_values(kind, (m, k), calls.a.max_exponent, rng), calls.a),
+        calls.bits(_values(kind, (k, n), calls.b.max_exponent, rng), calls.b),
+    )
+
+
+def _values(kind: str, shape: tuple[int, int], top: int, rng: np.random.Generator) -> Floats:
+    """``normal``; ``cancelling``: magnitudes far apart, of both signs; ``tiny``: products about the smallest normal
+    number, and zeros."""
+    values: Floats = rng.standard_normal(shape)
+    if kind == "cancelling":
+        spread = min(20, top // 3)
+        return np.ldexp(values, rng.integers(-spread, spread + 1, shape))
+    if kind == "tiny":
+        return np.ldexp(values, -(top // 2)) * (rng.random(shape) < 0.7)
+    return values

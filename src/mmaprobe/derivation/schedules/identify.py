@@ -1,0 +1,215 @@
+"""From a product that can be asked to its schedule: orders of its elements, rules over K, regions, and what holds."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.derivation.schedules.carrying import Carried
+from mmaprobe.derivation.schedules.certificate import FieldNeighbour, certify
+from mmaprobe.derivation.schedules.holding import Held, hold
+from mmaprobe.derivation.schedules.pairs import ClassView
+from mmaprobe.derivation.schedules.regions import Map, fit_regions
+from mmaprobe.derivation.schedules.search import OrderRead, read_order
+from mmaprobe.derivation.schedules.values import Formats, agreeing
+from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.errors import UsageError
+from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
+from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
+from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, draw_rows, signed_zeros
+from mmaprobe.probing.gemm.soundness import check_soundness
+
+SPREADS = (8, 0, 3)
+"""Powers of two over which values are spread, of each call of equal rows that classes are told apart by: wide ones show
+another order, narrow ones another rounding of products."""
+BUDGET = 2000
+"""Calls at most, where nothing else is said."""
+MOST_KERNELS = 12
+"""Kernels of one product that are looked for."""
+MORE = 4
+"""Calls of this kind that are made more where two steps are left."""
+MATCHED = 2
+"""Calls of these by which elements of other shapes are told to be of a known kernel."""
+EDGES = ((31, 31), (17, -13))
+"""What is added to M and N for other shapes whose elements are looked at, so that no piece of an axis is missed."""
+OTHERS = ((37, 53), (23, 61), (7, 5), (3, 18), (29, 700), (20, 900), (650, 12))
+"""Small, wide and high shapes that are looked at too."""
+
+Status = Literal["exact", "bounded", "wrong"]
+
+
+@dataclass
+class ElementClass:
+    """A class of elements: where it was asked, its readings, and the kernel that computes it; None: none was found."""
+
+    mask: NDArray[np.bool_]
+    shape: tuple[int, int]
+    asked: list[EqualRows]
+    readings: list[OrderRead]
+    kernel: GemmKernel | None
+    neighbours: list[FieldNeighbour] = field(default_factory=list)
+
+
+@dataclass
+class Identification:
+    """What was found: ``exact``, a schedule that holds at every shape tried; ``bounded``, what of it was read and
+    ``why`` there is no more; ``wrong``: the product is none, ``why`` says how."""
+
+    product: MatrixProduct
+    status: Status = "bounded"
+    schedule: Schedule | None = None
+    kinds: list[ElementClass] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    calls: int = 0
+
+
+def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Identification:
+    """The schedule of a product; see ``Identification``.
+
+    UnrepeatedError where the same call is answered in two ways, DeviceError where the product fails, UsageError for
+    formats that cannot be asked so.
+    """
+    calls, found = ProductCalls(product, budget), Identification(product)
+    try:
+        _Search(calls, found, np.random.default_rng(seed)).run()
+    except CallsSpentError:
+        found.status = "bounded"
+        found.why.append(f"{budget:,} calls were too few; more with --budget")
+    found.calls = calls.count
+    return found
+
+
+class _Search:
+    """One identification under way."""
+
+    def __init__(self, calls: ProductCalls, found: Identification, rng: np.random.Generator) -> None:
+        self._calls, self._found, self._rng = calls, found, rng
+        self._formats = Formats(calls.product.a, calls.product.b, calls.product.d)
+        k = calls.product.shape[2]
+        self._k = k
+        self._rows = [draw_rows(calls, k, rng, spread) for spread in SPREADS] + [signed_zeros(calls, k)]
+        self._maps: dict[tuple[int, int], Map] = {}
+
+    def run(self) -> None:
+        """All stages; what stops one is said in ``why``."""
+        found, (m, n, k) = self._found, self._calls.product.shape
+        found.why = check_soundness(self._calls, m, n, k, self._rng)
+        if found.why:
+            found.status = "wrong"
+            return
+        self._look_at(m, n)
+        for shape in [(m + i, n + j) for i, j in EDGES] + list(OTHERS):
+            if not found.why and min(shape) > 1:
+                self._look_at(*shape)
+        if found.why:
+            return
+        regions = self._regions()
+        if regions is None:
+            found.why.append("no rule of the record says which elements each order is of")
+            return
+        self._conclude(regions)
+
+    def _look_at(self, m: int, n: int) -> None:
+        """The kernels of all elements at one shape; those that are new are read there."""
+        try:
+            asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:MATCHED]]
+        except UsageError:
+            return  # the product has no such shape
+        number = np.full((m, n), -1, np.intp)
+        for index, kind in enumerate(self._found.kinds):
+            if kind.kernel is not None:
+                number[self._of(kind, asked)] = index
+        if (number < 0).any():
+            asked += [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[MATCHED:]]
+        groups = classes(asked)
+        for each in np.unique(groups[number < 0]):
+            mask = groups == each
+            if len(self._found.kinds) >= MOST_KERNELS:
+                self._found.why.append(f"more than {MOST_KERNELS} orders of elements")
+                return
+            number[mask] = len(self._found.kinds)
+            self._found.kinds.append(self._read(mask, asked))
+        self._maps[m, n] = number
+
+    def _of(self, kind: ElementClass, asked: Sequence[EqualRows]) -> NDArray[np.bool_]:
+        """The elements that a known kernel computes."""
+        at = np.argwhere(kind.mask)[0]
+        same: NDArray[np.bool_] = np.logical_and.reduce(
+            [each.d == first.d[at[0], at[1]] for each, first in zip(asked, kind.asked[:MATCHED], strict=True)]
+        )
+        return same
+
+    def _read(self, mask: NDArray[np.bool_], asked: list[EqualRows]) -> ElementClass:
+        """The kernel of a class of elements."""
+        view, fmt = ClassView(self._calls, mask), self._formats.d
+        kind = ElementClass(mask, mask.shape, asked, [], None)
+        first = read_order(view, self._k, fmt, self._rng)
+        kind.readings = [first]
+        where = "x".join(map(str, mask.shape))
+        i, j = np.argwhere(mask)[0]
+        if not first.kernels:
+            self._found.why.append(
+                f"the order of D[{i}, {j}] at {where} is none of the record's; mmaprobe tree reads it"
+            )
+            return kind
+        carried = Carried(view, first, fmt, self._rng)
+        carried.settle()
+        kind.readings = carried.readings
+        if not carried.living:
+            self._found.why.append(f"no rule of the record cuts every K that was asked of D[{i}, {j}] at {where}")
+            return kind
+        steps = agreeing(carried.living[0], self._formats, asked, mask)
+        for _ in range(MORE):
+            if len({each.step for each in steps}) < 2:
+                break
+            rows = draw_rows(self._calls, self._k, self._rng, 0)
+            asked.append(ask_equal_rows(self._calls, mask.shape[0], mask.shape[1], *rows))
+            steps = agreeing(carried.living[0], self._formats, asked, mask)
+        if not steps:
+            self._found.why.append(f"the order of D[{i}, {j}] at {where} is known, but no step gives its bits")
+            return kind
+        kind.kernel = replace(steps[0], name=f"kernel{len(self._found.kinds)}")
+        kind.neighbours = certify(kind.kernel, kind.readings, asked, mask, self._formats)
+        return kind
+
+    def _regions(self) -> tuple[Region, ...] | None:
+        names = [f"kernel{number}" for number in range(len(self._found.kinds))]
+        blocks = {kind.kernel.ranges: None for kind in self._found.kinds if kind.kernel is not None}
+        return fit_regions(list(self._maps.values()), names, [each for each in blocks if each.cut != "whole"])
+
+    def _conclude(self, regions: tuple[Region, ...]) -> None:
+        """The schedule, and whether it holds at shapes that were not asked."""
+        found, product = self._found, self._calls.product
+        kernels = tuple(kind.kernel for kind in found.kinds if kind.kernel is not None)
+        schedule = Schedule(product.a, product.b, product.d, Scope("unknown"), kernels, regions)
+        found.held = hold(self._calls, schedule, self._rng)
+        wrong = [each for each in found.held if each.differ]
+        if wrong:
+            found.why.append(f"it does not hold: {wrong[0]}")
+            return
+        found.schedule = replace(schedule, scope=self._scope())
+        opens = [each for kind in found.kinds for each in kind.neighbours if each.verdict == "open"]
+        found.status = "bounded" if opens else "exact"
+        found.why += [f"{each.field} = {each.value} was not told apart" for each in opens]
+
+    def _scope(self) -> Scope:
+        """What was asked: the smallest and largest M, N and K."""
+        product, held = self._calls.product, self._found.held
+        shapes = [(*shape, self._k) for shape in self._maps] + [each.shape for each in held]
+        shapes += [(*kind.shape, reading.k) for kind in self._found.kinds for reading in kind.readings]
+        least, most = np.min(shapes, axis=0), np.max(shapes, axis=0)
+        bounds = {f"least_{axis}": int(value) for axis, value in zip("mnk", least, strict=True)}
+        bounds |= {f"most_{axis}": int(value) for axis, value in zip("mnk", most, strict=True)}
+        m, n, k = product.shape
+        return Scope(
+            library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,
+            call=product.name.partition("?")[0], threads=product.threads or 1, environment=product.environment,
+            processor=platform.machine(), source=f"identified at {m} x {n} x {k}, held at {len(held)} other shapes",
+            **bounds,
+        )  # fmt: skip

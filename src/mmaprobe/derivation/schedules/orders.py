@@ -1,0 +1,104 @@
+"""The order in which a kernel of a schedule adds K lanes, as sums of terms within sums of terms.
+
+Every sum is a chain: its terms are added one after the other.  A term is a lane or a sum of the next level.  So for two
+lanes the smallest partial sum that holds both lies in the deepest sum that both are in, and ends with the later one's
+term there: its size is the larger of two prefixes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.parameters.schedule import GemmKernel
+
+Numbers = NDArray[np.int64]
+Level = tuple[Numbers, Numbers]
+"""For each part the sum that it is in, and the size of that sum up to and with the part."""
+
+
+@dataclass(frozen=True)
+class SumOrder:
+    """``sums`` and ``prefixes`` (levels, K): the sum that a lane is in at each level, from the whole one inwards, and
+    the size of that sum up to the lane's term."""
+
+    sums: Numbers
+    prefixes: Numbers
+
+    def sizes(self, p: Numbers, q: Numbers) -> Numbers:
+        """Products in the smallest partial sum that holds lanes p and q, which are two; arrays that fit each other."""
+        size: Numbers = np.maximum(self.prefixes[0][p], self.prefixes[0][q])
+        for sums, prefixes in zip(self.sums[1:], self.prefixes[1:], strict=True):
+            size = np.where(sums[p] == sums[q], np.maximum(prefixes[p], prefixes[q]), size)
+        return size
+
+
+def order_of(kernel: GemmKernel, k: int, width: int = 1) -> SumOrder:
+    """The order of a kernel at K; ``width``: lanes of one step, which are added together."""
+    ranges = kernel.ranges.of(k)
+    lengths = np.array([len(each) for each in ranges], np.int64)
+    top = joined(lengths, kernel.join.order)
+    levels = [(np.repeat(sums, lengths), np.repeat(prefixes, lengths)) for sums, prefixes in top]
+    known = {length: _within(kernel, length, width) for length in {len(each) for each in ranges}}
+    parts = [known[len(each)] for each in ranges]
+    for depth in range(len(parts[0]) if parts else 0):
+        base, sums, prefixes = 0, [], []
+        for part in parts:
+            sums.append(part[depth][0] + base)
+            prefixes.append(part[depth][1])
+            base += int(part[depth][0].max()) + 1
+        levels.append((np.concatenate(sums), np.concatenate(prefixes)))
+    return SumOrder(np.array([sums for sums, _ in levels]), np.array([prefixes for _, prefixes in levels]))
+
+
+def joined(sizes: Numbers, order: str) -> list[Level]:
+    """The levels of a sum of parts of these sizes: ``chain``, ``pairwise`` or ``halves``."""
+    if order == "chain":
+        return [(np.zeros(len(sizes), np.int64), np.cumsum(sizes))]
+    count, number, held = len(sizes), np.arange(len(sizes)), sizes.astype(np.int64)
+    levels = list[Level]()
+    while count > 1:
+        half = (count + 1) // 2
+        above, second = (number // 2, number % 2) if order == "pairwise" else (number % half, number // half)
+        groups = np.arange(count)
+        upper = groups // 2 if order == "pairwise" else groups % half
+        whole = np.bincount(upper, held, half).astype(np.int64)
+        levels.append((above, np.where(second, whole[above], held[number])))
+        number, count, held = above, half, whole
+    return levels[::-1] or [(number, held)]
+
+
+def _within(kernel: GemmKernel, length: int, width: int) -> list[Level]:
+    """The levels of one range: accumulators, promotions, steps."""
+    steps = -(-length // width)
+    lanes = np.full(steps, width)
+    lanes[-1:] = length - (steps - 1) * width
+    own, place = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
+    dealt = kernel.accumulators.steps(steps)
+    for number, each in enumerate(dealt):
+        own[each], place[each] = number, np.arange(len(each))
+    totals = np.array([lanes[each].sum() for each in dealt], np.int64)
+    levels = [(sums[own], prefixes[own]) for sums, prefixes in joined(totals, kernel.accumulators.join)]
+    if kernel.promotion is not None:
+        chunk = own * steps + place // kernel.promotion.every
+        ends = np.zeros(steps, np.int64)
+        for each in dealt:
+            at = np.minimum((np.arange(len(each)) // kernel.promotion.every + 1) * kernel.promotion.every, len(each))
+            ends[each] = np.cumsum(lanes[each])[at - 1]
+        levels.append((own, ends))
+        own = chunk
+    levels.append((own, _running(own, lanes)))
+    return [(np.repeat(sums, lanes), np.repeat(prefixes, lanes)) for sums, prefixes in levels]
+
+
+def _running(group: Numbers, sizes: Numbers) -> Numbers:
+    """Running sums of sizes within each group, in the order of places."""
+    order = np.argsort(group, kind="stable")
+    total = np.cumsum(sizes[order])
+    first = np.r_[True, group[order][1:] != group[order][:-1]]
+    before = np.maximum.accumulate(np.where(first, total - sizes[order], 0))
+    result = np.empty_like(total)
+    result[order] = total - before
+    return result

@@ -1,0 +1,119 @@
+"""The order of one class of elements at one K: kernels that agree with few answers; where they differ is asked next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmaprobe.derivation.schedules.cuts import cuts
+from mmaprobe.derivation.schedules.dealings import fits, kernels
+from mmaprobe.derivation.schedules.orders import Numbers, order_of
+from mmaprobe.derivation.schedules.pairs import ClassView, Pairs, joint
+from mmaprobe.parameters.schedule import GemmKernel
+
+ROUNDS = 4
+"""Times that a search begins anew with the answers that none of its kernels gave."""
+LANES = 96
+"""Lanes that are asked about together, in several calls where a class is smaller."""
+ANCHORS = 2
+"""Lanes, the first and the last, that all of these are asked with at least."""
+LOOKED_AT = 4096
+"""Pairs on which kernels are compared with each other before one is asked."""
+NEAR = 70
+"""Lanes apart that every second of these pairs is at most."""
+
+
+@dataclass(frozen=True)
+class OrderRead:
+    """What one class answered at one K, and the kernels that agree, alike at this K; none: the order is outside of the
+    grammar."""
+
+    k: int
+    pairs: Pairs
+    kernels: tuple[GemmKernel, ...]
+
+
+def read_order(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> OrderRead:
+    """Ask until the kernels left are alike at this K and foretell a call of random pairs."""
+    pairs = _survey(view, k)
+    for _ in range(ROUNDS):
+        living = [] if pairs.misfits else kernels(cuts(pairs, k), pairs, fmt, rng)
+        living, pairs = apart(view, k, living, pairs, rng)
+        if not living:
+            return OrderRead(k, pairs, ())
+        told = view.ask(k, *_random_lanes(view, k, rng))
+        pairs = joint([pairs, told])
+        if not told.misfits and all(fits(each, told, k) for each in living):
+            return OrderRead(k, pairs, tuple(living))
+    return OrderRead(k, pairs, ())
+
+
+def apart(
+    view: ClassView, k: int, living: list[GemmKernel], pairs: Pairs, rng: np.random.Generator
+) -> tuple[list[GemmKernel], Pairs]:
+    """Ask pairs on which living kernels differ until those left are alike at this K."""
+    while len(living) > 1:
+        differing = differences(living, k, rng)
+        if not len(differing[0]):
+            break
+        told = ask_grid(view, k, *differing)
+        pairs = joint([pairs, told])
+        left = [each for each in living if fits(each, told, k)]
+        if told.misfits or len(left) == len(living):
+            return [], pairs
+        living = left
+    return living, pairs
+
+
+def differences(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Pairs of lanes of which the kernels say different sizes, in random order."""
+    p, q = sampled(k, rng)
+    table = np.array([order_of(each, k).sizes(p, q) for each in living])
+    where = rng.permutation(np.flatnonzero((table != table[0]).any(0)))
+    return p[where], q[where]
+
+
+def sampled(k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Pairs of lanes to compare kernels on: all of few lanes, else random ones, half of them near each other."""
+    if k * k <= 2 * LOOKED_AT:
+        every: tuple[Numbers, Numbers] = np.triu_indices(k, 1)
+        return every
+    p = rng.integers(0, k, LOOKED_AT)
+    p[: LOOKED_AT // 8] = rng.integers(max(0, k - NEAR), k, LOOKED_AT // 8)
+    near = np.clip(p + rng.integers(-NEAR, NEAR + 1, LOOKED_AT), 0, k - 1)
+    q = np.where(np.arange(LOOKED_AT) % 2, near, rng.integers(0, k, LOOKED_AT))
+    return p[p != q], q[p != q]
+
+
+def _survey(view: ClassView, k: int) -> Pairs:
+    """The first, the last and spread lanes, against the first and the last and, in a large class, others."""
+    long, short = _sides(view)
+    ends = np.unique(np.linspace(0, k - 1, max(short, ANCHORS)).astype(np.int64))
+    count = max(long, LANES)
+    if k <= count:
+        return view.ask(k, np.arange(k), ends)
+    back = np.geomspace(count // 8, k // 2, count // 4).astype(np.int64)  # a last half lies somewhere in each octave
+    dense = np.r_[np.arange(count // 2), np.arange(k - count // 8, k)]
+    spread = np.linspace(count // 2, k - 1, count - len(dense) - len(back)).astype(np.int64)
+    return view.ask(k, np.unique(np.r_[dense, k - 1 - back, spread]), ends)
+
+
+def _random_lanes(view: ClassView, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+    long, short = _sides(view)
+    return rng.integers(0, k, max(long, ANCHORS)), rng.integers(0, k, max(short, ANCHORS))
+
+
+def ask_grid(view: ClassView, k: int, p: Numbers, q: Numbers) -> Pairs:
+    """As many of these pairs, the first of them, as one call asks, and all others of their lanes."""
+    long, short = _sides(view)
+    count = min(long, len(p))
+    while count > 1 and len(np.unique(q[:count])) > short:
+        count //= 2
+    return view.ask(k, np.unique(p[:count]), np.unique(q[:count]))
+
+
+def _sides(view: ClassView) -> tuple[int, int]:
+    sides = sorted((len(view.rows), len(view.columns)))
+    return sides[1], sides[0]

@@ -1,0 +1,1 @@
+"""What is asked of whole matrix products: all elements of D in one call."""

@@ -1,0 +1,89 @@
+"""Calls of a whole matrix product, counted: matrices of numbers in, bits of D out, none of them trusted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe import formats
+from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.operands.edge import held_as
+
+Floats = NDArray[np.float64]
+
+
+class CallsSpentError(Exception):
+    """More calls were wanted than were allowed."""
+
+
+class UnrepeatedError(DeviceError):
+    """The same call was answered in two ways."""
+
+
+class ProductCalls:
+    """A product that is asked at most ``budget`` times; ``count`` is how often it was."""
+
+    def __init__(self, product: MatrixProduct, budget: int) -> None:
+        """UsageError for formats that no array type holds."""
+        self.product, self.budget, self.count = product, budget, 0
+        self.a, self.b, self.d = (formats.get(name) for name in (product.a, product.b, product.d))
+        for fmt in (self.a, self.b, self.d):
+            if held_as(fmt) is None or not fmt.is_float:
+                raise UsageError(f"{product.name}: {fmt.name} is no float that an array type holds")
+
+    def bits(self, values: Floats, fmt: formats.Format) -> Bits:
+        """Numbers rounded to a format, as its bit patterns."""
+        with np.errstate(all="ignore"):
+            held: NDArray[Any] = np.ascontiguousarray(values).astype(held_as(fmt) or fmt.dtype)
+        return held.view(fmt.dtype)
+
+    def values(self, bits: Bits) -> Floats:
+        """What the bits of D are as numbers."""
+        with np.errstate(all="ignore"):
+            numbers: Floats = bits.view(held_as(self.d) or self.d.dtype).astype(np.float64)
+        return numbers
+
+    def ask(self, a: Bits, b: Bits) -> Bits:
+        """D (M, N) of one call; the product gets operands of its own.
+
+        CallsSpentError where the calls are spent, DeviceError for an answer that is no D, or an operand changed.
+        """
+        if self.count >= self.budget:
+            raise CallsSpentError
+        self.count += 1
+        given = a.copy(), b.copy()
+        try:
+            d = self.product.multiply(*given)
+        except (MmaprobeError, MemoryError):
+            raise
+        except Exception as error:
+            raise DeviceError(f"{self.product.name} broke down: {type(error).__name__}: {error}") from error
+        shape = a.shape[0], b.shape[1]
+        if not isinstance(d, np.ndarray) or d.dtype != self.d.dtype or d.shape != shape:
+            came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
+            raise DeviceError(f"{self.product.name}: answered {came}, not {self.d.dtype} of shape {shape}")
+        if (given[0] != a).any() or (given[1] != b).any():
+            raise DeviceError(f"{self.product.name}: changed an operand that it was given")
+        return np.array(d, order="C", subok=False)
+
+    def ask_twice(self, a: Bits, b: Bits, between: tuple[Bits, Bits] | None = None) -> Bits:
+        """D of a call, and of the same call again after another one.
+
+        UnrepeatedError with both answers of the first element that differs.
+        """
+        first = self.ask(a, b)
+        if between is not None:
+            self.ask(*between)
+        again = self.ask(a, b)
+        other = np.argwhere(first != again)
+        if len(other):
+            i, j = other[0]
+            raise UnrepeatedError(
+                f"{self.product.name}: the same call is answered in two ways: D[{i}, {j}] is {first[i, j]:#x}, then "
+                f"{again[i, j]:#x}, and {len(other):,} of {first.size:,} elements differ"
+            )
+        return first

@@ -1,0 +1,90 @@
+"""What was found of the schedule of a matrix product, as lines and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.parameters.schedule import GemmKernel, to_text
+
+if TYPE_CHECKING:
+    from mmaprobe.derivation.schedules.identify import ElementClass, Identification
+
+SCHEMA = 1
+"""What the JSON says its schema is."""
+
+
+def identified_lines(found: Identification, output: Path | None) -> list[str]:
+    """For a person."""
+    lines = [f"{found.product.name}: {found.status}, {found.calls:,} calls"]
+    for kind in found.kinds:
+        m, n = kind.shape
+        lines.append(f"{int(kind.mask.sum()):,} of {m * n:,} elements at {m} x {n}: {_words(kind)}")
+    neighbours = [each for kind in found.kinds for each in kind.neighbours]
+    if neighbours:
+        counts = Counter(each.verdict for each in neighbours)
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("refuted", "equal", "open") if counts[verdict])
+        lines.append(f"neighbouring values of fields: {said}")
+    if found.held:
+        elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
+        wrong = sum(each.differ for each in found.held)
+        lines.append(f"held at {len(found.held)} shapes not asked before: {wrong:,} of {elements:,} elements differ")
+    lines += found.why
+    if found.schedule is not None:
+        scope = found.schedule.scope
+        least = ", ".join(
+            f"{axis.upper()} {getattr(scope, f'least_{axis}')} to {getattr(scope, f'most_{axis}')}" for axis in "mnk"
+        )
+        lines.append(f"schedule with {len(found.schedule.regions)} regions, for {least}")
+        lines.append(f"written to {output}" if output else "write it to a file with --out FILE.toml")
+    return lines
+
+
+def _words(kind: ElementClass) -> str:
+    """An order in words."""
+    if kind.kernel is None:
+        return "an order that was not found"
+    kernel, own = kind.kernel, kind.kernel.accumulators
+    ks = ", ".join(str(reading.k) for reading in kind.readings)
+    dealt = "one accumulator" if own.count == 1 else f"{own.count} accumulators, joined by {own.join}"
+    step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
+    return f"{_ranges(kernel)}, {dealt}, {step}; asked at K = {ks}"
+
+
+def _ranges(kernel: GemmKernel) -> str:
+    rule = kernel.ranges
+    said = {name: getattr(rule, name) for name in ("length", "parts", "unit") if getattr(rule, name) not in (None, 1)}
+    text = ", ".join(f"{name} {value}" for name, value in said.items())
+    return f"K {rule.cut}" + (f" ({text})" if text else "") + ("" if rule.cut == "whole" else f", {kernel.join.order}")
+
+
+def identified_json(found: Identification) -> dict[str, Any]:
+    """For a program: every neighbour with the answer that refutes it, every shape that was held."""
+    return {
+        "schema": SCHEMA,
+        "product": found.product.name,
+        "version": found.product.version,
+        "status": found.status,
+        "calls": found.calls,
+        "why": found.why,
+        "schedule": None if found.schedule is None else to_text(found.schedule),
+        "orders": [
+            {
+                "shape": list(kind.shape),
+                "elements": int(kind.mask.sum()),
+                "asked_at_k": [reading.k for reading in kind.readings],
+                "kernel": None if kind.kernel is None else kind.kernel.name,
+                "neighbours": [
+                    {"field": each.field, "value": each.value, "verdict": each.verdict, "why": each.why}
+                    for each in kind.neighbours
+                ],
+            }
+            for kind in found.kinds
+        ],
+        "held": [
+            {"shape": list(each.shape), "values": each.kind, "elements": each.shape[0] * each.shape[1],
+             "differ": each.differ}
+            for each in found.held
+        ],
+    }  # fmt: skip

@@ -1,0 +1,221 @@
+"""A matrix product's schedule found by asking alone: models whose file is known, and products that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mmaprobe
+from mmaprobe.derivation.schedules.identify import identify
+from mmaprobe.derivation.schedules.orders import order_of
+from mmaprobe.devices.products import open_product
+from mmaprobe.models.gemm import Gemm
+from mmaprobe.parameters.schedule import (
+    Accumulators,
+    GemmKernel,
+    GemmStep,
+    Join,
+    Promotion,
+    Ranges,
+    Region,
+    Schedule,
+    Scope,
+    read_schedule,
+    to_text,
+)
+from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
+from mmaprobe.probing.gemm.sizes import read_sizes
+
+SIDES = ((40, 33), (9, 71), (5, 5))
+"""Shapes that no identification asks at."""
+
+
+@dataclass
+class Modelled:
+    """A schedule as a product whose answers may be changed on the way."""
+
+    schedule: Schedule
+    shape: tuple[int, int, int] = (24, 24, 96)
+    change: Callable[[Any, Any, Any], Any] | None = None
+    name = "gemm:modelled"
+    version = ""
+    threads = 1
+    environment = ()
+
+    @property
+    def a(self) -> str:
+        return self.schedule.a
+
+    @property
+    def b(self) -> str:
+        return self.schedule.b
+
+    @property
+    def d(self) -> str:
+        return self.schedule.d
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        d = Gemm(self.schedule).run(a[None], b[None])[0]
+        return d if self.change is None else self.change(a, b, d)
+
+
+def alone(ranges: Ranges, accumulators: Accumulators, join: Join, promotion: Promotion | None = None) -> Schedule:
+    kernel = GemmKernel("x", ranges, join, accumulators, promotion=promotion)
+    return Schedule("f32", "f32", "f32", Scope("none"), (kernel,), (Region("x"),))
+
+
+PLAIN = alone(Ranges("uniform", 40), Accumulators("f32", 4, join="halves"), Join("f32"))
+
+
+def drawn(rng: np.random.Generator) -> Schedule:
+    """A random schedule of one kernel."""
+    cut = str(rng.choice(["whole", "uniform", "halve_last", "ceil_split", "residue_first"]))
+    length, unit = int(rng.integers(8, 30)), int(rng.integers(1, 5))
+    ranges = {
+        "whole": Ranges(),
+        "uniform": Ranges("uniform", length),
+        "residue_first": Ranges("residue_first", length),
+        "halve_last": Ranges("halve_last", length, unit),
+        "ceil_split": Ranges("ceil_split", parts=int(rng.integers(2, 9)), unit=unit),
+    }[cut]
+    count, run = int(rng.choice([1, 2, 3, 4, 8])), int(rng.choice([1, 1, 2, 3]))
+    block = int(rng.choice([1, 1, count * run, 2 * count * run]))
+    orders = ["chain", "pairwise", *(["halves"] if count & (count - 1) == 0 else [])]
+    join: Any = rng.choice(orders)
+    ways: Any = rng.choice(["chain", "pairwise"])
+    promotion = Promotion(int(rng.integers(2, 6)), "f32") if rng.random() < 0.2 else None
+    return alone(ranges, Accumulators("f32", count, run, block, "zero", str(join)), Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
+
+
+def differ(x: Schedule, y: Schedule, k: int) -> int:
+    """Elements of random products by two schedules that differ."""
+    rng, wrong = np.random.default_rng(5), 0
+    for m, n in SIDES:
+        a, b = (rng.standard_normal(size, np.float32).view(np.uint32)[None] for size in ((m, k), (k, n)))
+        wrong += int((Gemm(replace(x, scope=Scope("any"))).run(a, b) != Gemm(y).run(a, b)).sum())
+    return wrong
+
+
+def test_sizes_of_orders_are_those_that_a_product_answers() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        schedule, k = drawn(rng), int(rng.integers(2, 70))
+        p = np.arange(k)
+        read = read_sizes(ProductCalls(Modelled(schedule), 1), k, p, p)
+        foretold = order_of(schedule.kernels[0], k).sizes(p[:, None], p[None, :])
+        assert (read == foretold)[p[:, None] != p[None, :]].all(), schedule
+
+
+def test_random_schedules_are_recovered_or_left_open() -> None:
+    """Found schedules give the same bits at shapes and K that were not asked; what is not found is said to be open."""
+    rng, exact = np.random.default_rng(3), 0
+    for _ in range(8):
+        schedule = drawn(rng)
+        found = identify(Modelled(schedule), seed=1)
+        assert found.status in ("exact", "bounded"), found.why
+        if found.schedule is not None:
+            assert differ(found.schedule, schedule, 201) == 0, schedule
+        exact += found.status == "exact"
+    assert exact >= 7
+
+
+def test_regions_and_both_kernels_of_a_shipped_schedule() -> None:
+    product = open_product("gemm:openblas_haswell_f32?m=24&n=40&k=660")
+    found = identify(product)
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert differ(found.schedule, mmaprobe.gemm("openblas_haswell_f32").schedule, 1500) == 0
+    assert found.calls < 60
+
+
+def test_every_neighbour_has_its_reason_and_the_file_is_read_again(tmp_path: Path) -> None:
+    found = identify(Modelled(PLAIN))
+    assert found.status == "exact"
+    (kind,) = found.kinds
+    assert {each.verdict for each in kind.neighbours} == {"refuted", "equal"}
+    refuted = {(each.field, each.value) for each in kind.neighbours if each.verdict == "refuted"}
+    for near in (
+        ("ranges.length", "39"),
+        ("ranges.length", "80"),
+        ("accumulators.count", "8"),
+        ("step.by", "multiply_add"),
+    ):
+        assert near in refuted
+    assert found.schedule is not None
+    path = tmp_path / "x.toml"
+    path.write_text(to_text(found.schedule), encoding="utf-8")
+    assert read_schedule(path) == found.schedule
+
+
+@pytest.mark.parametrize("by", ["fma", "multiply_add"])
+@pytest.mark.parametrize("first", ["zero", "first"])
+def test_steps_and_starts_are_told_apart_by_values(by: Any, first: Any) -> None:
+    plain = alone(Ranges("uniform", 24), Accumulators("f32", start="product"), Join("f32", start=first))
+    schedule = replace(plain, kernels=(replace(plain.kernels[0], step=GemmStep(by)),))
+    found = identify(Modelled(schedule))
+    assert found.schedule is not None
+    (kernel,) = found.schedule.kernels
+    assert kernel.step.by == by
+    assert (kernel.join.start == "first" and kernel.accumulators.start == "product") == (first == "first")
+
+
+def lost_tail(a: Any, b: Any, d: Any) -> Any:
+    """Lanes beyond whole sixteens are not added."""
+    k = a.shape[1] // 16 * 16
+    return Gemm(PLAIN).run(a[None, :, :k], b[None, :k])[0]
+
+
+def leaking(a: Any, b: Any, d: Any) -> Any:
+    """A row is NaN where the row above it is."""
+    d = d.copy()
+    above = np.isnan(a.view(np.float32)).any(1)[:-1]
+    d[1:][above] = 0x7FC00000
+    return d
+
+
+def wrong_tile(a: Any, b: Any, d: Any) -> Any:
+    """One element is added in another order."""
+    d = d.copy()
+    d[-1, -1] = Gemm(alone(Ranges(), Accumulators("f32", 2), Join("f32"))).run(a[None, -1:], b[None, :, -1:])[0, 0, 0]
+    return d
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        (lost_tail, "wrong", "of ones D[0, 0] is 96, not K = 100"),
+        (leaking, "wrong", "is NaN, which only other rows and columns hold"),
+        (lambda a, b, d: np.full_like(d, d[0, 0]), "wrong", "every element of D is"),
+    ],
+)
+def test_products_that_lie(change: Any, status: str, said: str) -> None:
+    found = identify(Modelled(PLAIN, (24, 24, 100), change))
+    assert (found.status, found.schedule) == (status, None)
+    assert any(said in each for each in found.why)
+
+
+def test_one_element_of_another_order_is_no_part_of_a_rule_that_misses_it() -> None:
+    found = identify(Modelled(PLAIN, (6, 6, 90), change=wrong_tile))
+    assert [int(kind.mask.sum()) for kind in found.kinds[:2]] == [35, 1]
+    assert found.schedule is None
+
+
+def test_answers_that_do_not_repeat() -> None:
+    states = iter(range(1000))
+
+    def turns(a: Any, b: Any, d: Any) -> Any:
+        return d ^ np.uint32(next(states) % 2) if np.unique(a).size > 2 else d
+
+    with pytest.raises(UnrepeatedError, match=r"answered in two ways: D\[0, 0\] is 0x[0-9a-f]+, then 0x[0-9a-f]+"):
+        identify(Modelled(PLAIN, change=turns))
+
+
+def test_a_budget_that_is_too_small_leaves_it_open() -> None:
+    found = identify(Modelled(PLAIN), budget=9)
+    assert (found.status, found.calls) == ("bounded", 9)
+    assert found.why[-1] == "9 calls were too few; more with --budget"
