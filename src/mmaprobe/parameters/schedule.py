@@ -171,6 +171,14 @@ class Accumulators:
             parts.append(Dealt(whole, 1, 1, 0, count - whole))
         return tuple(part for part in parts if part.count)
 
+    def dealt(self, count: int) -> tuple[NDArray[np.intp], ...]:
+        """Of a range of ``count`` steps those of each accumulator, in order: every step once."""
+        none = np.zeros(0, np.intp)
+        return tuple(
+            np.concatenate([none, *(part.places() for part in self.steps(number, count))])
+            for number in range(self.count)
+        )
+
 
 @dataclass(frozen=True)
 class Dealt:
@@ -185,6 +193,11 @@ class Dealt:
     def cut(self, at: int) -> tuple[Dealt, Dealt]:
         """The first ``at`` of them, and the others."""
         return replace(self, count=at), replace(self, skip=self.skip + at, count=self.count - at)
+
+    def places(self) -> NDArray[np.intp]:
+        """All of them, in order."""
+        t = np.arange(self.skip, self.skip + self.count)
+        return self.first + t // self.run * self.stride + t % self.run
 
     def last(self) -> int:
         """The last one of them."""

@@ -203,13 +203,11 @@ class _Search:
         product, held = self._calls.product, self._found.held
         shapes = [(*shape, self._k) for shape in self._maps] + [each.shape for each in held]
         shapes += [(*kind.shape, reading.k) for kind in self._found.kinds for reading in kind.readings]
-        least, most = np.min(shapes, axis=0), np.max(shapes, axis=0)
-        bounds = {f"least_{axis}": int(value) for axis, value in zip("mnk", least, strict=True)}
-        bounds |= {f"most_{axis}": int(value) for axis, value in zip("mnk", most, strict=True)}
+        least, most = np.min(shapes, axis=0).tolist(), np.max(shapes, axis=0).tolist()
         m, n, k = product.shape
         return Scope(
             library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,
             call=product.name.partition("?")[0], threads=product.threads or 1, environment=product.environment,
             processor=platform.machine(), source=f"identified at {m} x {n} x {k}, held at {len(held)} other shapes",
-            **bounds,
+            least_m=least[0], most_m=most[0], least_n=least[1], most_n=most[1], least_k=least[2], most_k=most[2],
         )  # fmt: skip

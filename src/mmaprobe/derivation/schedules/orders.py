@@ -76,7 +76,7 @@ def _within(kernel: GemmKernel, length: int, width: int) -> list[Level]:
     lanes = np.full(steps, width)
     lanes[-1:] = length - (steps - 1) * width
     own, place = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
-    dealt = kernel.accumulators.steps(steps)
+    dealt = kernel.accumulators.dealt(steps)
     for number, each in enumerate(dealt):
         own[each], place[each] = number, np.arange(len(each))
     totals = np.array([lanes[each].sum() for each in dealt], np.int64)
