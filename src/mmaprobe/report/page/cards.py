@@ -28,6 +28,7 @@ from mmaprobe.report.page.special_values import SpecialAnswer, special_answers
 from mmaprobe.report.page.tree_drawing import draw_tree
 from mmaprobe.report.page.window_drawing import draw_window
 from mmaprobe.report.run_summary import InstructionRow
+from mmaprobe.report.tables.evidence import check_witness
 
 DERIVED = "derived from this device's answers"
 SHIPPED = "as mmaprobe's parameter file says; this run derived none"
@@ -177,6 +178,7 @@ def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
     path, made = _derived(store, part), _known(part.instruction, store.header)
+    _check(part, made)
     form = FileValue(store.path / part_name(part.instruction), "datapath", part.datapath or {})
     given = form.typed(dict)
     view, beyond = None, ""
@@ -193,6 +195,13 @@ def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
         tuple(map(str, form["like"].typed(list))) if given.get("like") else (),
         form["compared"].whole if "compared" in given else 0, part.findings, len(part.witnesses),
     )  # fmt: skip
+
+
+def _check(part: Part, made: Instruction | None) -> None:
+    """UsageError where a vector has not the lanes or the codes of its instruction."""
+    if made is not None:
+        for witness in (*part.witnesses, *(each.vector for each in part.mismatches)):
+            check_witness(made, witness, part.instruction)
 
 
 def _differs(first: Datapath | None, path: Datapath | None) -> tuple[str, ...]:
