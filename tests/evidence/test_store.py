@@ -32,7 +32,7 @@ EXAMINED = replace(
 )  # fmt: skip
 HEADER = Header("cpu", {"model": "some CPU"}, "0.1.0", 7, {"gcc": "12"}, {"vectors": 100})
 PART = Part(
-    "x86.vfmadd.f32{daz,rounding=rz}", "finished", (FINDING,), {"k": 1, "tree": {"node": "fma"}}, ["same"],
+    "x86.vfmadd.f32{daz,rounding=rz}", "finished", (FINDING,), {"k": 1, "tree": {"node": "fma"}}, {"outcome": "same"},
     {"families": {"uniform": {"vectors": 60, "mismatches": 0}, "ties": {"vectors": 40, "mismatches": 1}},
      "planned": 100, "vectors": 100, "mismatches": 1}, 100, 1, (MISMATCH,), (WITNESS,),
 )  # fmt: skip

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from cases.report_pages import (
     some_of,
     wrong_run,
 )
+from cases.sealing import replaced, reseal
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.cli.report import PAGE
@@ -193,6 +196,39 @@ def test_nothing_of_hostile_evidence_becomes_markup(tmp_path: Path) -> None:
     assert page.text.count("&\\u202e\\x1b[2J") > 20
     assert not re.search("[\u202e\x1b]", (tmp_path / "p.html").read_text("utf-8"))
     assert not any(name.startswith("on") for name in page.attributes)
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "value", "said"),
+    [
+        ("manifest.json", ("identity", "driver"), 580, "key identity.driver must be a text"),
+        (part_name(TILE), ("comparison",), "same", "key comparison must be a table"),
+        (part_name(TILE), ("witnesses", 0, "c"), "0x" + "f" * 40, "no 1 codes of c"),
+        (part_name(TILE), ("witnesses", 0, "b"), ["0x1"], "no 16 codes of b"),
+        (
+            part_name(TILE),
+            ("datapath", "certificate", "refuted"),
+            "<b>",
+            "key datapath.certificate.refuted must be a whole number",
+        ),
+        (part_name(TILE), ("datapath", "certificate"), {"refuted": 1}, "key datapath.certificate.open is missing"),
+        (part_name(TILE), ("datapath", "datapath", "k"), -1, f"{TILE}: datapath: k is -1"),
+    ],
+)
+def test_contents_that_cannot_be_are_one_line_though_their_digests_fit(
+    derived: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, keys: tuple[Any, ...], value: Any,
+    said: str,
+) -> None:  # fmt: skip
+    run = tmp_path / "run"
+    shutil.copytree(derived, run)
+    document = json.loads((run / file).read_text())
+    holder = document
+    for key in keys[:-1]:
+        holder = holder[key]
+    holder[keys[-1]] = value
+    (reseal if file == "manifest.json" else replaced)(run / file, document)
+    assert said in refused(capsys, 2, str(run), "--html", str(tmp_path / "p.html"))
+    assert not (tmp_path / "p.html").exists()
 
 
 @pytest.mark.parametrize("architecture", ["sm_90a", "gfx942", "gfx1201", "x86-64", "aarch64"])

@@ -121,17 +121,18 @@ def _beside(older: Store, store: Store) -> Beside:
     other = (f"of two devices: {found.other_device}",) if found.other_device else ()
     remarks = tuple(f"{name}: {said}" for name, said in found.remarks)
     total = f"There {'is' if len(changes) == 1 else 'are' if changes else 'is'} {differences(len(changes))}"
-    total += f"; of {found.alike} instructions both say the same"
+    total += f"; of {found.alike} instruction{'s' * (found.alike != 1)} both say the same"
     return Beside(
         found.old.name, total, (*other, *found.context, *remarks), tuple(changes), tuple(_sides(older, store))
     )
 
 
 def _sides(older: Store, store: Store) -> Iterator[SideRow]:
+    """Every row of both runs by its instruction, of however many control states it tells in each."""
     from mmaprobe.report.page.page import SideRow
     from mmaprobe.runs.kept import kept_rows
 
-    old, new = ({row.instruction: row for row, _ in kept_rows(each)} for each in (older, store))
+    old, new = ({row.instruction.partition(" ")[0]: row for row, _ in kept_rows(each)} for each in (older, store))
     for name in dict.fromkeys((*new, *old)):
         before, after = (
             f"{side[name].outcome}, {side[name].vectors:,} vectors, {side[name].mismatches:,} mismatches"

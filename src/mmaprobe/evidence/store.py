@@ -99,7 +99,7 @@ class Part:
     status: PartStatus
     findings: tuple[Finding, ...] = ()
     datapath: Json | None = None
-    comparison: Any = None
+    comparison: Json | None = None
     validation: Json = field(default_factory=dict)
     vectors: int = 0
     mismatch_count: int = 0
@@ -372,7 +372,7 @@ def read_manifest(folder: Path) -> Named:
     optional = {name: manifest[name].typed(dict) if name in given else {} for name in ("steps", "next", "execution")}
     header = Header(
         device=manifest["device"].text,
-        identity=manifest["identity"].typed(dict),
+        identity={name: manifest["identity"][name].text for name in manifest["identity"].typed(dict)},
         version=manifest["version"].text,
         seed=manifest["seed"].whole,
         toolchain=manifest["toolchain"].typed(dict),
@@ -428,13 +428,13 @@ def _checked(path: Path, content: bytes) -> files.FileValue:
 def _part_of(document: files.FileValue, instruction: str) -> Part:
     if document["instruction"].text != instruction:
         raise document["instruction"].wrong(f"is not {instruction!r}")
-    datapath = document["datapath"]
+    datapath, comparison = document["datapath"], document["comparison"]
     part = Part(
         instruction=instruction,
         status=document["status"].one_of("finished", "partial"),
         findings=tuple(records_json.finding_from_json(item) for item in document["findings"]),
         datapath=None if datapath.value is None else datapath.typed(dict),
-        comparison=document["comparison"].value,
+        comparison=None if comparison.value is None else comparison.typed(dict),
         validation=document["validation"].typed(dict),
         vectors=document["vectors"].whole,
         mismatch_count=document["mismatch_count"].whole,

@@ -92,14 +92,14 @@ def _datapath(result: Result) -> Datapath | None:
     if result.datapath is not None or result.resumed is None or not result.resumed.datapath:
         return result.datapath
     table = result.resumed.datapath.get("datapath")
-    return from_table(table) if table else None
+    return from_table(table, f"{result.instruction.id}: datapath") if table else None
 
 
 def _changes(changed: Result) -> tuple[str, ...]:
     """The fields in which what was derived differs from what is shipped."""
     if changed.comparison is not None:
         return changed.comparison.decisive
-    kept = changed.resumed.comparison if changed.resumed is not None else {}
+    kept = (changed.resumed.comparison if changed.resumed is not None else None) or {}
     return tuple(map(str, kept.get("decisive") or kept.get("differences", ())))
 
 

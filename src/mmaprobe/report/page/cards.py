@@ -14,10 +14,11 @@ from mmaprobe.evidence.cell_counts import CellCounts
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Finding
 from mmaprobe.evidence.store import Header, Part, Store, part_name
+from mmaprobe.exit_codes import EQUAL, INCONCLUSIVE, MISMATCH
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.lookup import datapath_for
-from mmaprobe.parameters.table import fields, from_table, to_table
+from mmaprobe.parameters.table import fields, flatten, from_table, to_table
 from mmaprobe.report.datapath.meaning import meaning
 from mmaprobe.report.datapath.naming import headline
 from mmaprobe.report.datapath.phrases import describe
@@ -28,8 +29,10 @@ from mmaprobe.report.page.special_values import SpecialAnswer, special_answers
 from mmaprobe.report.page.tree_drawing import draw_tree
 from mmaprobe.report.page.window_drawing import draw_window
 from mmaprobe.report.run_summary import InstructionRow
+from mmaprobe.report.tables.evidence import check_witness
 
 DERIVED = "derived from this device's answers"
+SHARED = "as that of another instruction, with which all its answers agree"
 SHIPPED = "as mmaprobe's parameter file says; this run derived none"
 STANDINGS = {
     "same": "the shipped parameter file says the same",
@@ -148,7 +151,7 @@ def _datapath(store: Store, part: Part, made: Instruction | None) -> tuple[Datap
     """What was derived, else what ships."""
     path = _derived(store, part)
     if path is not None or made is None or part.datapath is not None:
-        return path, DERIVED
+        return path, SHARED if (part.datapath or {}).get("like") else DERIVED
     try:
         return datapath_for(str(store.header.identity.get("architecture", "")), made), SHIPPED
     except UsageError:
@@ -156,7 +159,7 @@ def _datapath(store: Store, part: Part, made: Instruction | None) -> tuple[Datap
 
 
 def _drawn(path: Datapath, origin: str, number: int, first: bool) -> DrawnDatapath:
-    said = {name for name, _ in _flat(to_table(path))}
+    said = {name for name, _ in flatten(to_table(path))}
     parameters = tuple(Parameter(in_words(name), name, str(value), name in said) for name, value in fields(path))
     drawn = [draw_window(window, f"w{number}-{i}") for i, window in enumerate(windows(path), 1)] if first else []
     tree = draw_tree(path, f"t{number}") if first else ""
@@ -166,17 +169,9 @@ def _drawn(path: Datapath, origin: str, number: int, first: bool) -> DrawnDatapa
     )
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        inner = dict(enumerate(value)) if isinstance(value, list) else value
-        if isinstance(inner, dict):
-            yield from _flat({str(name): each for name, each in inner.items()}, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
-
-
 def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
     path, made = _derived(store, part), _known(part.instruction, store.header)
+    _check(part, made)
     form = FileValue(store.path / part_name(part.instruction), "datapath", part.datapath or {})
     given = form.typed(dict)
     view, beyond = None, ""
@@ -195,6 +190,13 @@ def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
     )  # fmt: skip
 
 
+def _check(part: Part, made: Instruction | None) -> None:
+    """UsageError where a vector has not the lanes or the codes of its instruction."""
+    if made is not None:
+        for witness in (*part.witnesses, *(each.vector for each in part.mismatches)):
+            check_witness(made, witness, part.instruction)
+
+
 def _differs(first: Datapath | None, path: Datapath | None) -> tuple[str, ...]:
     if first is None or path is None or first == path:
         return ()
@@ -202,7 +204,7 @@ def _differs(first: Datapath | None, path: Datapath | None) -> tuple[str, ...]:
 
 
 def _outcome(part: Part) -> str:
-    words = {0: "equal", 1: "mismatch", 4: "inconclusive", 5: "failed"}
+    words = {EQUAL: "equal", MISMATCH: "mismatch", INCONCLUSIVE: "inconclusive"}
     return words.get(part.exit_code, "failed")
 
 

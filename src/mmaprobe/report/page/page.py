@@ -100,7 +100,6 @@ def render(content: PageContent) -> str:
         device=list(_flat(content.header.identity)),
         toolchain=list(_flat(content.header.toolchain)),
         settings=list(_flat(content.header.settings)),
-        groups=list(_groups(content.cards)),
         signs=SIGNS,
         meaning=MEANING,
         manifest=MANIFEST,
@@ -151,12 +150,3 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((f"{name}.{inner}", each) for inner, each in _flat(value))
         else:
             yield str(name), str(value)
-
-
-def _groups(cards: Sequence[Card]) -> Iterator[tuple[str, list[Card]]]:
-    """The cards by the opcode that their ids begin with, for the list of contents."""
-    groups: dict[str, list[Card]] = {}
-    for card in cards:
-        head = card.row.instruction.partition("{")[0].partition(" ")[0]
-        groups.setdefault(head.partition(".")[0], []).append(card)
-    yield from groups.items()

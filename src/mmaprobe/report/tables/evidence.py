@@ -246,7 +246,7 @@ def _part(told: Verified, named: Named, name: str, parts: dict[str, Part]) -> st
         made = lookup(name, architecture or None)
     except UsageError:
         made = None  # of a function, say, which no catalog knows
-    count = sum(_check_witness(made, each, name) for each in _witnesses(part)) if made is not None else 0
+    count = sum(check_witness(made, each, name) for each in _witnesses(part)) if made is not None else 0
     said = _asked_again(told, made, part, architecture) if made is not None else ""
     parts[name] = part
     return f"{part.status}, {part.vectors:,} vectors, {part.mismatch_count:,} mismatches, {count} witnesses{said}"
@@ -345,7 +345,7 @@ def _witnesses(part: Part) -> Iterator[Witness]:
             yield mismatch.shrunk
 
 
-def _check_witness(made: Instruction, witness: Witness, name: str) -> int:
+def check_witness(made: Instruction, witness: Witness, name: str) -> int:
     """1; UsageError where a witness has not the lanes or the codes of its instruction."""
     k = made.k
     lanes = {"a": made.selected, "b": k, "scale_a": k // made.scale_size if made.scale else 0,
