@@ -81,6 +81,8 @@ class Carried:
         p, q = sampled(k, self._rng)
         table = np.array([order_of(group[0], k).sizes(p, q) for group in shown])
         where = self._rng.permutation(np.flatnonzero((table != table[0]).any(0)))
+        if not len(where):
+            return False
         try:
             told = ask_grid(self._view, k, p[where], q[where])
         except UsageError:

@@ -15,6 +15,8 @@ JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
 LONGEST_RUN = 128
 """Longest run of steps of one accumulator that is tried."""
+SHORT = 32
+"""Ranges up to this length may have accumulators that no step goes to."""
 BLOCKS = 32
 """Multiples of count * run that a block may be."""
 CHECKED = 400
@@ -87,7 +89,8 @@ def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted:
     if promoted or (size == at + 1).all():
         yield 1, 1
     for count in range(2, min(MOST_ACCUMULATORS, longest) + 1):
-        run = np.arange(1, min(LONGEST_RUN, max(1, longest // count)) + 1)[:, None]
+        most = longest // 2 if longest <= SHORT else min(LONGEST_RUN, longest // count)
+        run = np.arange(1, max(1, most) + 1)[:, None]
         place, turn = at[None, :] // run, at[None, :] // (run * count)
         own = place % count == 0
         through = turn * run + at[None, :] % run + 1
