@@ -26,11 +26,14 @@ CHECKED = 400
 def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generator) -> list[GemmKernel]:
     """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.
 
-    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees."""
+    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees.  The first of the
+    cuts is one range: one chain of it may be what ranges of which the last has one lane seem to be."""
     some = pairs.some(CHECKED, rng)
+    one_chain = GemmKernel("kernel", Ranges("given", lengths=cuts[0][0]), Join(fmt), Accumulators(fmt))
+    plain = [one_chain] if fits(one_chain, pairs) else []
     proper = [cut for cut in cuts if len(cut[0]) > 1]
-    for promoted in (False, True):
-        for among in (proper, [cut for cut in cuts if len(cut[0]) == 1]):
+    for promoted in (False,) if plain else (False, True):
+        for among in (proper, [] if plain else cuts[:1]):
             found = [
                 kernel
                 for lengths, order in among
@@ -38,8 +41,8 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
                 if fits(kernel, some) and fits(kernel, pairs)
             ]
             if found:
-                return found
-    return []
+                return plain + found
+    return plain
 
 
 def _kernels(lengths: tuple[int, ...], order: str, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
