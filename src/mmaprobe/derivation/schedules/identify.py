@@ -115,7 +115,7 @@ class _Search:
                     found.why.clear()
         regions = self._regions()
         if regions is None:
-            found.why += [*self._apart.values(), "no rule of the record says which elements each order is of"]
+            found.why += [*self._apart.values(), "no rule that was tried says which elements each order is of"]
             return
         self._conclude(regions)
 
@@ -158,15 +158,13 @@ class _Search:
         where = "x".join(map(str, mask.shape))
         i, j = np.argwhere(mask)[0]
         if not first.kernels:
-            self._found.why.append(
-                f"the order of D[{i}, {j}] at {where} is none of the record's; mmaprobe tree reads it"
-            )
+            self._found.why.append(f"the order of D[{i}, {j}] at {where} was not found; mmaprobe tree reads it")
             return kind
         carried = Carried(view, first, fmt, self._rng)
         carried.settle()
         kind.readings = carried.readings
         if not carried.living:
-            self._found.why.append(f"no rule of the record cuts every K that was asked of D[{i}, {j}] at {where}")
+            self._found.why.append(f"no rule that was tried cuts every K that was asked of D[{i}, {j}] at {where}")
             return kind
         steps = agreeing(carried.living[0], self._formats, asked, mask)
         for _ in range(MORE):
