@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmaprobe.derivation.schedules.cuts import rules
+from mmaprobe.derivation.schedules.cuts import ORDERS, rules
 from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import ClassView
@@ -68,6 +68,7 @@ class Carried:
         k = self.readings[0].k
         largest = max(each.k for each in self.readings)
         pool = [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
+        pool += [each for each in (4 * k + 1, 9 * k + 2) if each <= LARGEST]
         best: tuple[list[list[GemmKernel]], int] = ([], k)
         for each in pool:
             groups = alike(self.living, int(each), self._rng) if each > 1 else []
@@ -81,6 +82,8 @@ class Carried:
         p, q = sampled(k, self._rng)
         table = np.array([order_of(group[0], k).sizes(p, q) for group in shown])
         where = self._rng.permutation(np.flatnonzero((table != table[0]).any(0)))
+        if not len(where):
+            return False
         try:
             told = ask_grid(self._view, k, p[where], q[where])
         except UsageError:
@@ -108,10 +111,14 @@ def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> lis
 
 
 def _by_rule(reading: OrderRead) -> list[GemmKernel]:
-    """The kernels of a reading with every rule that cuts its K so."""
-    return [
-        replace(kernel, ranges=rule) for kernel in reading.kernels for rule in rules(kernel.ranges.lengths, reading.k)
-    ]
+    """The kernels of a reading with every rule that cuts its K so; of up to three ranges both orders are alike."""
+    found = dict[GemmKernel, None]()
+    for kernel in reading.kernels:
+        lengths = kernel.ranges.lengths
+        joins = [kernel.join, *(replace(kernel.join, order=each) for each in ORDERS if 1 < len(lengths) < 4)]
+        for rule in rules(lengths, reading.k):
+            found |= dict.fromkeys(replace(kernel, ranges=rule, join=join) for join in joins)
+    return list(found)
 
 
 def _plainness(kernel: GemmKernel) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ that of the smallest sum of ranges that holds both, and two lanes of one range n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from mmaprobe.derivation.schedules.orders import Numbers, joined
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.parameters.schedule import LONGEST, Ranges
 
-ORDERS = ("chain", "pairwise")
+ORDERS: tuple[Literal["chain", "pairwise"], ...] = ("chain", "pairwise")
 """Orders in which ranges are added."""
 FEW = 48
 """Pairs that are looked at first: enough to leave few cuts."""
@@ -68,7 +69,7 @@ def _spread(order: Numbers) -> Numbers:
 
 def _candidates(pairs: Pairs, first: Pairs, k: int, order: str) -> Iterator[tuple[int, ...]]:
     """Lengths that the first pairs leave, rule by rule."""
-    length = np.arange(1, k)
+    length = np.arange(2, k)  # ranges of one lane are one chain of rounded products
     everything = np.full_like(length, 2 * k)
     for cut in ("uniform", "residue_first"):
         lead = k % length if cut == "residue_first" else np.zeros_like(length)

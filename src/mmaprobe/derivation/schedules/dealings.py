@@ -15,6 +15,8 @@ JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
 LONGEST_RUN = 128
 """Longest run of steps of one accumulator that is tried."""
+SHORT = 32
+"""Ranges up to this length may have accumulators that no step goes to."""
 BLOCKS = 32
 """Multiples of count * run that a block may be."""
 CHECKED = 400
@@ -24,11 +26,14 @@ CHECKED = 400
 def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generator) -> list[GemmKernel]:
     """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.
 
-    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees."""
+    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees.  The first of the
+    cuts is one range: one chain of it may be what ranges of which the last has one lane seem to be."""
     some = pairs.some(CHECKED, rng)
+    one_chain = GemmKernel("kernel", Ranges("given", lengths=cuts[0][0]), Join(fmt), Accumulators(fmt))
+    plain = [one_chain] if fits(one_chain, pairs) else []
     proper = [cut for cut in cuts if len(cut[0]) > 1]
-    for promoted in (False, True):
-        for among in (proper, [cut for cut in cuts if len(cut[0]) == 1]):
+    for promoted in (False,) if plain else (False, True):
+        for among in (proper, [] if plain else cuts[:1]):
             found = [
                 kernel
                 for lengths, order in among
@@ -36,8 +41,8 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
                 if fits(kernel, some) and fits(kernel, pairs)
             ]
             if found:
-                return found
-    return []
+                return plain + found
+    return plain
 
 
 def _kernels(lengths: tuple[int, ...], order: str, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
@@ -87,7 +92,8 @@ def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted:
     if promoted or (size == at + 1).all():
         yield 1, 1
     for count in range(2, min(MOST_ACCUMULATORS, longest) + 1):
-        run = np.arange(1, min(LONGEST_RUN, max(1, longest // count)) + 1)[:, None]
+        most = longest // 2 if longest <= SHORT else min(LONGEST_RUN, longest // count)
+        run = np.arange(1, max(1, most) + 1)[:, None]
         place, turn = at[None, :] // run, at[None, :] // (run * count)
         own = place % count == 0
         through = turn * run + at[None, :] % run + 1

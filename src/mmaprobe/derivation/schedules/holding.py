@@ -35,12 +35,15 @@ class Held:
         return f"of {m * n:,} elements at {m} x {n} x {k}, {self.kind} values, {self.differ:,} differ{where}"
 
 
-def hold(calls: ProductCalls, schedule: Schedule, rng: np.random.Generator) -> list[Held]:
-    """What came of every shape that the product has, one kind of values after the other."""
+def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], rng: np.random.Generator) -> list[Held]:
+    """What came of every shape that the product has, one kind of values after the other; none is smaller than
+    ``least``."""
     model, found = Gemm(schedule), list[Held]()
     k = calls.product.shape[2]
     for number, (m, n, factor) in enumerate(SHAPES):
-        shape = m, n, max(1, min(int(k * factor) | 1, max(MOST_K, k)))
+        lanes = max(1, min(int(k * factor) | 1, max(MOST_K, k)))
+        m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
+        shape = m, n, lanes
         kind = KINDS[number % len(KINDS)]
         try:
             found.append(_compare(calls, model, shape, kind, rng))

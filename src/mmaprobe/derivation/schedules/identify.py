@@ -95,6 +95,7 @@ class _Search:
         self._k = k
         self._rows = [draw_rows(calls, k, rng, spread) for spread in SPREADS] + [signed_zeros(calls, k)]
         self._maps: dict[tuple[int, int], Map] = {}
+        self._apart: dict[tuple[int, int], str] = {}
 
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
@@ -104,14 +105,17 @@ class _Search:
             found.status = "wrong"
             return
         self._look_at(m, n)
-        for shape in [(m + i, n + j) for i, j in EDGES] + list(OTHERS):
-            if not found.why and min(shape) > 1:
-                self._look_at(*shape)
         if found.why:
             return
+        for shape in [(m + i, n + j) for i, j in EDGES] + list(OTHERS):
+            if min(shape) > 1:
+                self._look_at(*shape)
+                if found.why:
+                    self._apart[shape] = found.why.pop()
+                    found.why.clear()
         regions = self._regions()
         if regions is None:
-            found.why.append("no rule of the record says which elements each order is of")
+            found.why += [*self._apart.values(), "no rule that was tried says which elements each order is of"]
             return
         self._conclude(regions)
 
@@ -154,15 +158,13 @@ class _Search:
         where = "x".join(map(str, mask.shape))
         i, j = np.argwhere(mask)[0]
         if not first.kernels:
-            self._found.why.append(
-                f"the order of D[{i}, {j}] at {where} is none of the record's; mmaprobe tree reads it"
-            )
+            self._found.why.append(f"the order of D[{i}, {j}] at {where} was not found; mmaprobe tree reads it")
             return kind
         carried = Carried(view, first, fmt, self._rng)
         carried.settle()
         kind.readings = carried.readings
         if not carried.living:
-            self._found.why.append(f"no rule of the record cuts every K that was asked of D[{i}, {j}] at {where}")
+            self._found.why.append(f"no rule that was tried cuts every K that was asked of D[{i}, {j}] at {where}")
             return kind
         steps = agreeing(carried.living[0], self._formats, asked, mask)
         for _ in range(MORE):
@@ -179,16 +181,33 @@ class _Search:
         return kind
 
     def _regions(self) -> tuple[Region, ...] | None:
-        names = [f"kernel{number}" for number in range(len(self._found.kinds))]
-        blocks = {kind.kernel.ranges: None for kind in self._found.kinds if kind.kernel is not None}
-        return fit_regions(list(self._maps.values()), names, [each for each in blocks if each.cut != "whole"])
+        """The regions at all shapes, or at those that are larger than every one that has other orders: libraries have
+        other code for small products."""
+        found = self._found
+        largest = max((m * n for m, n in self._apart), default=0)
+        self._maps = {(m, n): each for (m, n), each in self._maps.items() if m * n > largest}
+        used = sorted({int(index) for each in self._maps.values() for index in np.unique(each)})
+        if not self._maps or -1 in used or self._calls.product.shape[:2] not in self._maps:
+            return None
+        found.kinds = [found.kinds[index] for index in used]
+        kernels = [kind.kernel for kind in found.kinds if kind.kernel is not None]
+        maps = [np.searchsorted(used, each) for each in self._maps.values()]
+        blocks = [each for each in {kernel.ranges: None for kernel in kernels} if each.cut != "whole"]
+        return fit_regions(maps, [kernel.name for kernel in kernels], blocks)
+
+    def _least(self) -> tuple[int, int, int]:
+        """The smallest M, N and K that the schedule is for: where small shapes have other orders, those of the smallest
+        that has not."""
+        if not self._apart:
+            return 1, 1, 1
+        return (*min(self._maps, key=lambda shape: shape[0] * shape[1]), self._k)
 
     def _conclude(self, regions: tuple[Region, ...]) -> None:
         """The schedule, and whether it holds at shapes that were not asked."""
         found, product = self._found, self._calls.product
         kernels = tuple(kind.kernel for kind in found.kinds if kind.kernel is not None)
         schedule = Schedule(product.a, product.b, product.d, Scope("unknown"), kernels, regions)
-        found.held = hold(self._calls, schedule, self._rng)
+        found.held = hold(self._calls, schedule, self._least(), self._rng)
         wrong = [each for each in found.held if each.differ]
         if wrong:
             found.why.append(f"it does not hold: {wrong[0]}")
@@ -197,13 +216,15 @@ class _Search:
         opens = [each for kind in found.kinds for each in kind.neighbours if each.verdict == "open"]
         found.status = "bounded" if opens else "exact"
         found.why += [f"{each.field} = {each.value} was not told apart" for each in opens]
+        found.why += [f"not in the scope: {each}" for each in self._apart.values()]
 
     def _scope(self) -> Scope:
         """What was asked: the smallest and largest M, N and K."""
         product, held = self._calls.product, self._found.held
         shapes = [(*shape, self._k) for shape in self._maps] + [each.shape for each in held]
         shapes += [(*kind.shape, reading.k) for kind in self._found.kinds for reading in kind.readings]
-        least, most = np.min(shapes, axis=0).tolist(), np.max(shapes, axis=0).tolist()
+        least = np.maximum(np.min(shapes, axis=0), self._least()).tolist()
+        most = np.max(shapes, axis=0).tolist()
         m, n, k = product.shape
         return Scope(
             library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,

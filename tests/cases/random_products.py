@@ -1,0 +1,78 @@
+"""Whole matrix products of known schedules: random ones, and how two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mmaprobe.models.gemm import Gemm
+from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Join, Promotion, Ranges, Region, Schedule, Scope
+
+SIDES = ((40, 33), (9, 71), (5, 5))
+"""Shapes that no identification asks at."""
+
+
+@dataclass
+class Modelled:
+    """A schedule as a product whose answers may be changed on the way."""
+
+    schedule: Schedule
+    shape: tuple[int, int, int] = (24, 24, 96)
+    change: Callable[[Any, Any, Any], Any] | None = None
+    name = "gemm:modelled"
+    version = ""
+    threads = 1
+    environment = ()
+
+    @property
+    def a(self) -> str:
+        return self.schedule.a
+
+    @property
+    def b(self) -> str:
+        return self.schedule.b
+
+    @property
+    def d(self) -> str:
+        return self.schedule.d
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        d = Gemm(self.schedule).run(a[None], b[None])[0]
+        return d if self.change is None else self.change(a, b, d)
+
+
+def alone(ranges: Ranges, accumulators: Accumulators, join: Join, promotion: Promotion | None = None) -> Schedule:
+    kernel = GemmKernel("x", ranges, join, accumulators, promotion=promotion)
+    return Schedule("f32", "f32", "f32", Scope("none"), (kernel,), (Region("x"),))
+
+
+def drawn(rng: np.random.Generator) -> Schedule:
+    """A random schedule of one kernel."""
+    cut = str(rng.choice(["whole", "uniform", "halve_last", "ceil_split", "residue_first"]))
+    length, unit = int(rng.integers(8, 30)), int(rng.integers(1, 5))
+    ranges = {
+        "whole": Ranges(),
+        "uniform": Ranges("uniform", length),
+        "residue_first": Ranges("residue_first", length),
+        "halve_last": Ranges("halve_last", length, unit),
+        "ceil_split": Ranges("ceil_split", parts=int(rng.integers(2, 9)), unit=unit),
+    }[cut]
+    count, run = int(rng.choice([1, 2, 3, 4, 8])), int(rng.choice([1, 1, 2, 3]))
+    block = int(rng.choice([1, 1, count * run, 2 * count * run]))
+    orders = ["chain", "pairwise", *(["halves"] if count & (count - 1) == 0 else [])]
+    join: Any = rng.choice(orders)
+    ways: Any = rng.choice(["chain", "pairwise"])
+    promotion = Promotion(int(rng.integers(2, 6)), "f32") if rng.random() < 0.2 else None
+    return alone(ranges, Accumulators("f32", count, run, block, "zero", str(join)), Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
+
+
+def differ(x: Schedule, y: Schedule, k: int) -> int:
+    """Elements of random products by two schedules that differ."""
+    rng, wrong = np.random.default_rng(5), 0
+    for m, n in SIDES:
+        a, b = (rng.standard_normal(size, np.float32).view(np.uint32)[None] for size in ((m, k), (k, n)))
+        wrong += int((Gemm(replace(x, scope=Scope("any"))).run(a, b) != Gemm(y).run(a, b)).sum())
+    return wrong
