@@ -20,7 +20,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models import gemm as models
 from mmaprobe.parameters.epilogue import Compute, Input, Scaling
 from mmaprobe.parameters.lookup import load
-from mmaprobe.parameters.schedule import Join, Schedule, Scope, from_text, to_text
+from mmaprobe.parameters.schedule import Join, Promotion, Schedule, Scope, from_text, to_text
 from mmaprobe.parameters.table import to_table, write_record
 from oracle import gemm as oracle
 
@@ -201,6 +201,28 @@ def test_weights_of_bytes_with_scales_by_group() -> None:
     assert (models.gemm(made)(a, weights, columns=slice(5, 1, -1), scales=scales) == whole[:, 5:1:-1]).all()
 
 
+def test_promotions_with_scales_of_groups() -> None:
+    """Scales of A by row and 8 of K, of B by 3 columns and 8 of K: what the slow evaluator makes of every element."""
+    inputs = Input("of_a", "f32", "a", columns=8), Input("of_b", "f32", "b", rows=8, columns=3)
+    kernel = replace(PLAIN, promotion=Promotion(4, "f32", ("of_a", "of_b")))
+    made = replace(ONE, c=None, kernels=(kernel,), inputs=inputs)
+    rng, (m, n, k) = np.random.default_rng(11), (4, 7, 21)
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    scales = {each.name: rng.standard_normal(each.lengths(m, n, k), np.float32) for each in inputs}
+    d = models.gemm(made)(a, b, **scales)
+    table, codes = write_record(made), {name: value.view(np.uint32) for name, value in scales.items()}
+    for i, j in np.ndindex(m, n):
+        one = oracle.Element(
+            table, table["kernels"][0], a[i].view(np.uint32).tolist(), b[:, j].view(np.uint32).tolist(), {}
+        )
+        one.scale = lambda p, i=i, j=j: oracle.product(
+            item(inputs[0], codes["of_a"], i, p), item(inputs[1], codes["of_b"], p, j), "f32"
+        )
+        assert d[i, j].view(np.uint32) == one.value(None)
+    part = models.gemm(made)(a, b, rows=slice(1, 3), columns=slice(6, 1, -2), **scales)
+    assert (part == d[1:3, 6:1:-2]).all()
+
+
 def test_panels_of_scaled_operands_join(monkeypatch: pytest.MonkeyPatch) -> None:
     made = replace(
         ONE, c=None, inputs=(Input("s", "f32", "row"), Input("t", "f32", "column")),
@@ -318,6 +340,18 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: asked(NARROW, A, B.T.copy(), layout="NT"), "the layout is NT; the schedule holds for NN, TN"),
     (lambda: asked(NARROW, A, B, layout="nn"), "layout is 'nn'; it must be one of NN, NT, TN, TT"),
     (lambda: asked(NARROW, np.ones((3, 2, 4), np.float32), np.ones((3, 4, 2), np.float32)), "the batch is 3; the sch"),
+    (lambda: Promotion(4, "f32", ("x", "y", "z")), "they must be at most 2 names of inputs"),
+    (lambda: replace(ONE, kernels=(replace(PLAIN, promotion=Promotion(1, "f32", ("s",))),)), "promotion: no input 's'"),
+    (
+        lambda: asked(
+            replace(
+                ONE, inputs=(Input("s", "f32", "a", columns=3),),
+                kernels=(replace(PLAIN, promotion=Promotion(4, "f32", ("s",))),),
+            ),
+            s=np.ones((2, 2), np.float32),
+        ),
+        "kernel plain: products 0 to 3 are promoted at once, and s has a scale for every 3 of K",
+    ),
     (lambda: Scope("x", layouts=("NX",)), "layouts is ['NX']; they must be of NN, NT, TN, TT"),
     (lambda: asked(ONE, out=np.zeros((2, 2), np.int8)), "it must be an array of uint32 bit patterns"),
     (lambda: asked(ONE, out=np.zeros((3, 2), np.uint32)), "out is of shape (3, 2); D is (2, 2)"),

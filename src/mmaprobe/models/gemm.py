@@ -191,7 +191,7 @@ class Gemm:
                 a = (self._scaled(scaling, call, rows), np.arange(len(rows)), rows)
             else:
                 b = (self._scaled(scaling, call, columns), columns, np.arange(len(columns)))
-        inputs = [laid_out(each, call.inputs[each.name], rows, columns, call) for each in self.schedule.inputs] + (
+        inputs = [laid_out(each, call.inputs[each.name], rows, columns) for each in self.schedule.inputs] + (
             [] if call.c is None else [(call.c, rows, columns)]
         )
         chained = made.chained

@@ -97,14 +97,15 @@ def items_of(each: Input, value: Bits, rows: Index, columns: Index) -> Bits:
     return found
 
 
-def laid_out(each: Input, value: Bits, rows: Index, columns: Index, call: GemmCall) -> tuple[Bits, Index, Index]:
-    """An input as a matrix like D without a copy, and which rows and columns of it the elements have."""
-    if each.shape in ("a", "b"):
-        return np.zeros((1, 1), value.dtype), np.zeros_like(rows), np.zeros_like(columns)
+def laid_out(each: Input, value: Bits, rows: Index, columns: Index) -> tuple[Bits, Index, Index]:
+    """An input as a matrix without a copy, and which rows and columns of it the elements of D have.
+
+    Of one like A or B they begin with the first group of K.
+    """
     if each.shape == "row":
         value = value[:, None]
-    down = rows // each.rows if each.shape in ("row", "matrix") else np.zeros_like(rows)
-    across = columns // each.columns if each.shape in ("column", "matrix") else np.zeros_like(columns)
+    down = rows // each.rows if each.shape in ("row", "matrix", "a") else np.zeros_like(rows)
+    across = columns // each.columns if each.shape in ("column", "matrix", "b") else np.zeros_like(columns)
     return np.atleast_2d(value), down, across
 
 
