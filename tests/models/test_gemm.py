@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
@@ -41,7 +41,10 @@ from oracle import gemm as oracle
 
 SOME = 12
 """Elements of D that are held against the slow evaluator."""
-some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+some = settings(
+    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+)  # fmt: skip
 
 
 @some

@@ -87,7 +87,7 @@ class Block {
     std::vector<Memory> slots;
     std::vector<int> widths;
     size_t top = 0;
-    Memory packed_a, packed_b, more_a, more_b, more_c, ones;
+    Memory packed_a, packed_b, more_a, more_b, ones;
     std::vector<i64> places;
 
     static char* of(Memory& memory, i64 bytes) {

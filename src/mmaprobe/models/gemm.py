@@ -40,6 +40,8 @@ BLOCK = (128, 192)
 
 Sizes = NDArray[np.uint64]
 """Codes without their signs."""
+PLACES = 40
+"""Bytes that are needed to say of each row, and of each column, who computes it."""
 PANEL = 1 << 18
 """Items of an operand that are scaled before the product at a time."""
 
@@ -146,12 +148,12 @@ class Gemm:
             batch = "" if count == 1 else f", and as many of each as A has, {count}"
             raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N){batch}")
         self.schedule.scope.check(m, n, k, count, call.layout)
-        wanted = _chosen("rows", rows, m), _chosen("columns", columns, n)
-        shape, dtype = (count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype
-        if out is None:
-            check_memory(shape, dtype.itemsize)
-        elif out.shape != shape:
+        asked = _chosen("rows", rows, m), _chosen("columns", columns, n)
+        shape, dtype = (count, len(asked[0]), len(asked[1])), formats.get(self.schedule.d).dtype
+        check_memory(shape, 0 if out is not None else dtype.itemsize, PLACES * (m + n))
+        if out is not None and out.shape != shape:
             raise UsageError(f"gemm: out is of shape {out.shape[-2:]}; D is {shape[1:]}")
+        wanted = np.array(asked[0], np.intp), np.array(asked[1], np.intp)
         d = np.empty(shape, dtype) if out is None else out
         largest = np.zeros(len(self.schedule.amax), np.uint64)
         there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
@@ -228,9 +230,8 @@ class Gemm:
         return found
 
 
-def _chosen(name: str, value: object, length: int) -> Index:
+def _chosen(name: str, value: object, length: int) -> range:
     """The rows or columns that a slice of so many asks for."""
     if not isinstance(value, slice):
         raise UsageError(f"gemm: {name} is {brief(value)}; it must be a slice, such as slice(0, 128)")
-    chosen: Index = np.arange(length)[value]
-    return chosen
+    return range(length)[value]

@@ -120,7 +120,7 @@ def place_for_d(out: Any, fmt: str, flat: bool, call: GemmCall) -> Bits:
         raise UsageError(f"gemm: out is of shape {out.shape}; it must be {'a matrix' if flat else 'a batch'}")
     if _overlaps_itself(out):
         raise UsageError(f"gemm: the strides of out, {out.strides}, overlap: two elements of D lie at one place")
-    for name, operand in (("A", call.a), ("B", call.b), ("C", call.c)):
+    for name, operand in (("A", call.a), ("B", call.b), ("C", call.c), *call.inputs.items()):
         if operand is not None and np.may_share_memory(out, operand):
             raise UsageError(f"gemm: out overlaps {name}, which is read while D is written; hand over another array")
     return out[None] if flat else out
@@ -136,13 +136,13 @@ def _overlaps_itself(array: NDArray[Any]) -> bool:
     return False
 
 
-def check_memory(shape: tuple[int, ...], item: int) -> None:
-    """UsageError where D is larger than the memory that is left."""
-    needed, left = prod(shape) * item, _memory_left()
-    if left is not None and needed + WORK > left:
+def check_memory(shape: tuple[int, ...], item: int, beside: int) -> None:
+    """UsageError where D, and what is needed beside it, are larger than the memory that is left."""
+    needed, left = prod(shape) * item + beside + WORK, _memory_left()
+    if left is not None and needed > left:
         raise UsageError(
-            f"gemm: D of {shape[1]:,} x {shape[2]:,} takes {needed / 2**30:,.1f} GiB, of {left / 2**30:,.1f} GiB that "
-            "are left; ask for rows= and columns= of it, or hand over out="
+            f"gemm: {shape[1]:,} x {shape[2]:,} elements of D take {needed / 2**30:,.1f} GiB, of "
+            f"{left / 2**30:,.1f} GiB that are left; ask for rows= and columns= of it, or hand over out="
         )
 
 
