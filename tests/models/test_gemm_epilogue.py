@@ -264,6 +264,9 @@ def test_d_is_written_where_the_caller_says() -> None:
     held = np.full((8, 12), 7, np.uint32)
     product(a, b, out=held[::2, 1::2])
     assert (held[::2, 1::2].view(np.float32) == product(a, b)).all()
+    typed = np.zeros((6, 4), np.float32).T
+    product(a, b, out=typed)
+    assert (typed == product(a, b)).all()
     held[::2, 1::2] = 7
     assert (held == 7).all()
 
@@ -338,7 +341,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: asked(WHOLE, beta=1, bias=np.zeros(2, np.float32)), "input alpha is missing: f32, of shape ()"),
     (lambda: asked(WHOLE, alpha=0.1, beta=1, bias=A[0, :2]), "input alpha is 0.1, which is no f32; hand over one"),
     (lambda: asked(WHOLE, alpha=1, beta=1, bias=A[0]), "input bias is of shape (4,); it must be (2,)"),
-    (lambda: asked(ONE, gamma=1), "no input 'gamma'"),
+    (lambda: asked(ONE, gamma=1), "no input 'gamma'; the schedule takes none"),
     (lambda: asked(NARROW, A, B.T.copy(), layout="NT"), "the layout is NT; the schedule holds for NN, TN"),
     (lambda: asked(NARROW, A, B, layout="nn"), "layout is 'nn'; it must be one of NN, NT, TN, TT"),
     (lambda: asked(NARROW, np.ones((3, 2, 4), np.float32), np.ones((3, 4, 2), np.float32)), "the batch is 3; the sch"),
@@ -355,7 +358,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
         "kernel plain: products 0 to 3 are promoted at once, and s has a scale for every 3 of K",
     ),
     (lambda: Scope("x", layouts=("NX",)), "layouts is ['NX']; they must be of NN, NT, TN, TT"),
-    (lambda: asked(ONE, out=np.zeros((2, 2), np.int8)), "it must be an array of uint32 bit patterns"),
+    (lambda: asked(ONE, out=np.zeros((2, 2), np.int8)), "out is int8 of shape (2, 2); it must be an array of f32"),
     (lambda: asked(ONE, out=np.zeros((3, 2), np.uint32)), "out is of shape (3, 2); D is (2, 2)"),
     (lambda: asked(ONE, out=np.lib.stride_tricks.as_strided(np.zeros(3, np.uint32), (2, 2), (4, 4))), "overlap: two"),
     (lambda: asked(ONE, A, B, out=A.view(np.uint32)[:, :2]), "out overlaps A, which is read while D is written"),

@@ -94,11 +94,11 @@ class Gemm:
         """D, or these rows and columns of it alone; what is not asked for is not computed.
 
         A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, with any
-        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where A,
-        or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array of bit patterns that D is written
-        to.  ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a
-        dict of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where
-        nothing else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
+        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where
+        A, or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array that D is written to.
+        ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a dict
+        of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where nothing
+        else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
         schedule's scope, or more memory than is left.
         """
         made = self.schedule
@@ -125,9 +125,8 @@ class Gemm:
         found, known = {}, {each.name: each for each in self.schedule.inputs}
         for name in given:
             if name not in known:
-                raise UsageError(
-                    f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {brief([*known])}"
-                )
+                takes = ", ".join(known) or "none"
+                raise UsageError(f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {takes}")
         for name, each in known.items():
             if name not in given:
                 raise UsageError(f"gemm: input {name} is missing: {each.format}, of shape {each.lengths(m, n, k)}")

@@ -111,19 +111,19 @@ def laid_out(each: Input, value: Bits, rows: Index, columns: Index) -> tuple[Bit
 
 def place_for_d(out: Any, fmt: str, flat: bool, call: GemmCall) -> Bits:
     """The caller's array for D, with an axis for the batch; UsageError where it is none that D can be written to."""
-    dtype = formats.get(fmt).dtype
-    if not isinstance(out, np.ndarray) or out.dtype != dtype or not out.flags.writeable:
-        raise UsageError(
-            f"gemm: out is {brief(out)}; it must be an array of {dtype} bit patterns that can be written to"
-        )
-    if out.ndim != 3 - flat:
-        raise UsageError(f"gemm: out is of shape {out.shape}; it must be {'a matrix' if flat else 'a batch'}")
-    if _overlaps_itself(out):
-        raise UsageError(f"gemm: the strides of out, {out.strides}, overlap: two elements of D lie at one place")
+    made = formats.get(fmt)
+    if not isinstance(out, np.ndarray) or out.dtype not in (made.dtype, held_as(made)) or not out.flags.writeable:
+        came = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else brief(out)
+        raise UsageError(f"gemm: out is {came}; it must be an array of {fmt} or its bits that can be written to")
+    place: Bits = out.view(made.dtype)
+    if place.ndim != 3 - flat:
+        raise UsageError(f"gemm: out is of shape {place.shape}; it must be {'a matrix' if flat else 'a batch'}")
+    if _overlaps_itself(place):
+        raise UsageError(f"gemm: the strides of out, {place.strides}, overlap: two elements of D lie at one place")
     for name, operand in (("A", call.a), ("B", call.b), ("C", call.c), *call.inputs.items()):
-        if operand is not None and np.may_share_memory(out, operand):
+        if operand is not None and np.may_share_memory(place, operand):
             raise UsageError(f"gemm: out overlaps {name}, which is read while D is written; hand over another array")
-    return out[None] if flat else out
+    return place[None] if flat else place
 
 
 def _overlaps_itself(array: NDArray[Any]) -> bool:
