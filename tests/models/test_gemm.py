@@ -129,6 +129,35 @@ def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> No
     assert shapes == [[7, 3]]
 
 
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize("fmt", ["f32", "f64"])
+def test_products_are_rounded_where_that_is_said(fmt: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's own products and sums, one after the other; fused ones are others."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    kernel = replace(PLAIN, join=Join(fmt), accumulators=Accumulators(fmt), step=GemmStep("multiply_add"))
+    made = replace(ONE, a=fmt, b=fmt, c=None, d=fmt, kernels=(kernel,))
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(shape).astype(fmt.replace("f", "float")) for shape in ((9, 30), (30, 14)))
+    total = np.zeros((9, 14), a.dtype)
+    for k in range(30):
+        total = total + a[:, k, None] * b[k]
+    assert (models.gemm(made)(a, b) == total).all()
+    fused = replace(made, kernels=(replace(kernel, step=GemmStep("fma")),))
+    assert (models.gemm(fused)(a, b) != total).mean() > 0.3
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_every_nan_is_the_quiet_one(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of operands with payloads and signs, of 0 times infinity, and of ranges that are infinities of both signs."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    a, b = np.ones((3, 4), np.uint32), np.full((4, 2), 0x3F800000, np.uint32)
+    a[0, 1], a[1, 2], b[2] = 0xFFC12345, 0x7F800000, 0
+    a[2] = [0x7F800000, 0, 0, 0xFF800000]
+    for cut in (Ranges(), Ranges("uniform", 2)):
+        made = replace(ONE, c=None, kernels=(replace(PLAIN, ranges=cut),))
+        assert models.gemm(made)(a, b).tolist() == [[0x7FC00000] * 2] * 3
+
+
 def test_blocks_and_slices_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result of many blocks, K of many slices: what each of its parts is alone, in any layout of the operands."""
     rng, product = np.random.default_rng(2), models.gemm(replace(ONE, c=None))
