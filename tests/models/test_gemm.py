@@ -154,7 +154,7 @@ def test_every_nan_is_the_quiet_one(build: str, monkeypatch: pytest.MonkeyPatch)
     a[0, 1], a[1, 2], b[2] = 0xFFC12345, 0x7F800000, 0
     a[2] = [0x7F800000, 0, 0, 0xFF800000]
     for cut in (Ranges(), Ranges("uniform", 2)):
-        made = replace(ONE, c=None, kernels=(replace(PLAIN, ranges=cut),))
+        made = replace(ONE, c=None, kernels=(replace(PLAIN, ranges=cut, join=Join("f32", start="first")),))
         assert models.gemm(made)(a, b).tolist() == [[0x7FC00000] * 2] * 3
 
 
@@ -188,6 +188,23 @@ def test_primitives_in_many_steps_are_one_after_the_other() -> None:
         assert one is not None
         d = one
     assert (models.gemm(made)(a, b).view(np.uint32) == d[0]).all()
+
+
+def test_lanes_beyond_a_range_are_zeros() -> None:
+    """Ranges of 24 in steps of 16 are ranges of 32 whose last 8 products are of zeros."""
+    rng, step = np.random.default_rng(12), GemmStep("primitive", "sm_90a", "HGMMA.F32[f16,f16->f32,k16]")
+    a, b = rng.standard_normal((6, 96)).astype(np.float16), rng.standard_normal((96, 5)).astype(np.float16)
+    wide_a, wide_b = np.zeros((6, 128), np.float16), np.zeros((128, 5), np.float16)
+    for i in range(4):
+        wide_a[:, 32 * i : 32 * i + 24], wide_b[32 * i : 32 * i + 24] = (
+            a[:, 24 * i : 24 * i + 24],
+            b[24 * i : 24 * i + 24],
+        )
+    short, long = (
+        replace(ONE, a="f16", b="f16", c=None, kernels=(replace(PLAIN, step=step, ranges=Ranges("uniform", length)),))
+        for length in (24, 32)
+    )
+    assert (models.gemm(short)(a, b) == models.gemm(long)(wide_a, wide_b)).all()
 
 
 def call_of(**changed: Any) -> None:

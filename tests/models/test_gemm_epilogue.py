@@ -286,6 +286,20 @@ def test_zeros_of_both_signs(operation: Any, signs: list[int]) -> None:
         assert np.signbit(d).tolist() == [signs]
 
 
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize("operation", ["maximum", "minimum"])
+def test_a_nan_wins_or_the_number_does(operation: Any, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    c, x = np.array([[np.nan, 3, np.nan]], np.float32), np.array([[3, -np.nan, np.nan]], np.float32)
+    for nan, said in (("propagate", [0x7FC00000] * 3), ("number", [0x40400000, 0x40400000, 0x7FC00000])):
+        made = replace(
+            ONE, kernels=(replace(PLAIN, join=Join("f32", start="c")),), inputs=(Input("x", "f32", "matrix"),),
+            epilogue=(Compute("most", operation, ("sum", "x"), "f32", nan=nan),),  # type: ignore[arg-type]
+        )  # fmt: skip
+        d = models.gemm(made)(np.ones((1, 0), np.float32), np.ones((0, 3), np.float32), c, x=x)
+        assert d.view(np.uint32).tolist() == [said]
+
+
 def test_the_largest_size_of_a_part() -> None:
     made = replace(WHOLE, amax=("both",))
     a = np.array([[1], [-9]], np.float32)
