@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
@@ -41,7 +41,10 @@ from oracle import gemm as oracle
 
 SOME = 12
 """Elements of D that are held against the slow evaluator."""
-some = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+some = settings(
+    max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+)  # fmt: skip
 
 
 @some
@@ -126,6 +129,35 @@ def test_a_part_reads_nothing_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> No
     assert shapes == [[7, 3]]
 
 
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize("fmt", ["f32", "f64"])
+def test_products_are_rounded_where_that_is_said(fmt: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's own products and sums, one after the other; fused ones are others."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    kernel = replace(PLAIN, join=Join(fmt), accumulators=Accumulators(fmt), step=GemmStep("multiply_add"))
+    made = replace(ONE, a=fmt, b=fmt, c=None, d=fmt, kernels=(kernel,))
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(shape).astype(fmt.replace("f", "float")) for shape in ((9, 30), (30, 14)))
+    total = np.zeros((9, 14), a.dtype)
+    for k in range(30):
+        total = total + a[:, k, None] * b[k]
+    assert (models.gemm(made)(a, b) == total).all()
+    fused = replace(made, kernels=(replace(kernel, step=GemmStep("fma")),))
+    assert (models.gemm(fused)(a, b) != total).mean() > 0.3
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+def test_every_nan_is_the_quiet_one(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of operands with payloads and signs, of 0 times infinity, and of ranges that are infinities of both signs."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    a, b = np.ones((3, 4), np.uint32), np.full((4, 2), 0x3F800000, np.uint32)
+    a[0, 1], a[1, 2], b[2] = 0xFFC12345, 0x7F800000, 0
+    a[2] = [0x7F800000, 0, 0, 0xFF800000]
+    for cut in (Ranges(), Ranges("uniform", 2)):
+        made = replace(ONE, c=None, kernels=(replace(PLAIN, ranges=cut, join=Join("f32", start="first")),))
+        assert models.gemm(made)(a, b).tolist() == [[0x7FC00000] * 2] * 3
+
+
 def test_blocks_and_slices_join(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result of many blocks, K of many slices: what each of its parts is alone, in any layout of the operands."""
     rng, product = np.random.default_rng(2), models.gemm(replace(ONE, c=None))
@@ -156,6 +188,23 @@ def test_primitives_in_many_steps_are_one_after_the_other() -> None:
         assert one is not None
         d = one
     assert (models.gemm(made)(a, b).view(np.uint32) == d[0]).all()
+
+
+def test_lanes_beyond_a_range_are_zeros() -> None:
+    """Ranges of 24 in steps of 16 are ranges of 32 whose last 8 products are of zeros."""
+    rng, step = np.random.default_rng(12), GemmStep("primitive", "sm_90a", "HGMMA.F32[f16,f16->f32,k16]")
+    a, b = rng.standard_normal((6, 96)).astype(np.float16), rng.standard_normal((96, 5)).astype(np.float16)
+    wide_a, wide_b = np.zeros((6, 128), np.float16), np.zeros((128, 5), np.float16)
+    for i in range(4):
+        wide_a[:, 32 * i : 32 * i + 24], wide_b[32 * i : 32 * i + 24] = (
+            a[:, 24 * i : 24 * i + 24],
+            b[24 * i : 24 * i + 24],
+        )
+    short, long = (
+        replace(ONE, a="f16", b="f16", c=None, kernels=(replace(PLAIN, step=step, ranges=Ranges("uniform", length)),))
+        for length in (24, 32)
+    )
+    assert (models.gemm(short)(a, b) == models.gemm(long)(wide_a, wide_b)).all()
 
 
 def call_of(**changed: Any) -> None:
@@ -190,15 +239,15 @@ WRONG_CALLS: list[tuple[dict[str, Any], str]] = [
     ({"operations": ROW[1:]}, "the stack is empty"),
     ({"operations": np.concatenate([ROW, ROW])}, "what is left is not D"),
     ({"operations": np.repeat(ROW[:1], 70, axis=0)}, "the stack is too deep"),
-    ({"operations": with_column("operation", 11, "ADD")}, "no such operation"),
+    ({"operations": with_column("operation", len(OPERATIONS), "ADD")}, "no such operation"),
     ({"operations": with_column("bytes", 3, "ADD")}, "no such width"),
-    ({"operations": with_column("operation", 3, "CHAIN")}, "no such program"),
+    ({"operations": with_column("operation", OPERATIONS.index("STEPS"), "CHAIN")}, "no such program"),
     ({"operations": with_column("count", 1 << 20, "CHAIN")}, "products beyond the operands"),
     ({"operations": with_column("end", 5, "CHAIN")}, "products beyond the operands"),
     ({"operations": with_column("run", 0, "CHAIN")}, "products beyond the operands"),
-    ({"operations": with_column("operation", 1, "CONSTANT")}, "no such input"),
-    ({"operations": with_column("operation", 10, "ADD")}, "no such size"),
-    ({"operations": with_column("operation", 6, "ADD")}, "the stack is empty"),
+    ({"operations": with_column("operation", OPERATIONS.index("LOAD"), "CONSTANT")}, "no such input"),
+    ({"operations": with_column("operation", OPERATIONS.index("AMAX"), "ADD")}, "no such size"),
+    ({"operations": with_column("operation", OPERATIONS.index("FMA"), "ADD")}, "the stack is empty"),
     ({"a": matrix(2, 4, rows=[0, 2])}, "rows or columns beyond the matrix"),
     ({"b": matrix(4, 3, columns=[0, 1, -1])}, "rows or columns beyond the matrix"),
     ({"d": matrix(2, 3, rows=[0])}, "other numbers of rows or columns"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
@@ -20,11 +20,13 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models import gemm as models
 from mmaprobe.parameters.epilogue import Compute, Input, Scaling
 from mmaprobe.parameters.lookup import load
-from mmaprobe.parameters.schedule import Join, Schedule, Scope, from_text, to_text
+from mmaprobe.parameters.schedule import Join, Promotion, Schedule, Scope, from_text, to_text
 from mmaprobe.parameters.table import to_table, write_record
 from oracle import gemm as oracle
 
-many = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+FAST = (Phase.explicit, Phase.generate)
+"""Nothing is made smaller: a failing element names itself, and faults die at once."""
+many = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, phases=FAST)
 SHAPES = ("scalar", "row", "column", "matrix")
 WIDE = st.sampled_from(("f32", "f32", "f64", "bf16", "f16"))
 
@@ -201,6 +203,28 @@ def test_weights_of_bytes_with_scales_by_group() -> None:
     assert (models.gemm(made)(a, weights, columns=slice(5, 1, -1), scales=scales) == whole[:, 5:1:-1]).all()
 
 
+def test_promotions_with_scales_of_groups() -> None:
+    """Scales of A by row and 8 of K, of B by 3 columns and 8 of K: what the slow evaluator makes of every element."""
+    inputs = Input("of_a", "f32", "a", columns=8), Input("of_b", "f32", "b", rows=8, columns=3)
+    kernel = replace(PLAIN, promotion=Promotion(4, "f32", ("of_a", "of_b")))
+    made = replace(ONE, c=None, kernels=(kernel,), inputs=inputs)
+    rng, (m, n, k) = np.random.default_rng(11), (4, 7, 21)
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    scales = {each.name: rng.standard_normal(each.lengths(m, n, k), np.float32) for each in inputs}
+    d = models.gemm(made)(a, b, **scales)
+    table, codes = write_record(made), {name: value.view(np.uint32) for name, value in scales.items()}
+    for i, j in np.ndindex(m, n):
+        one = oracle.Element(
+            table, table["kernels"][0], a[i].view(np.uint32).tolist(), b[:, j].view(np.uint32).tolist(), {}
+        )
+        one.scale = lambda p, i=i, j=j: oracle.product(
+            item(inputs[0], codes["of_a"], i, p), item(inputs[1], codes["of_b"], p, j), "f32"
+        )
+        assert d[i, j].view(np.uint32) == one.value(None)
+    part = models.gemm(made)(a, b, rows=slice(1, 3), columns=slice(6, 1, -2), **scales)
+    assert (part == d[1:3, 6:1:-2]).all()
+
+
 def test_panels_of_scaled_operands_join(monkeypatch: pytest.MonkeyPatch) -> None:
     made = replace(
         ONE, c=None, inputs=(Input("s", "f32", "row"), Input("t", "f32", "column")),
@@ -240,6 +264,9 @@ def test_d_is_written_where_the_caller_says() -> None:
     held = np.full((8, 12), 7, np.uint32)
     product(a, b, out=held[::2, 1::2])
     assert (held[::2, 1::2].view(np.float32) == product(a, b)).all()
+    typed = np.zeros((6, 4), np.float32).T
+    product(a, b, out=typed)
+    assert (typed == product(a, b)).all()
     held[::2, 1::2] = 7
     assert (held == 7).all()
 
@@ -257,6 +284,20 @@ def test_zeros_of_both_signs(operation: Any, signs: list[int]) -> None:
             patch.setenv("MMAPROBE_ISA", build)
             d = models.gemm(made)(np.ones((1, 0), np.float32), np.ones((0, 4), np.float32), c, x=x)
         assert np.signbit(d).tolist() == [signs]
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize("operation", ["maximum", "minimum"])
+def test_a_nan_wins_or_the_number_does(operation: Any, build: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    c, x = np.array([[np.nan, 3, np.nan]], np.float32), np.array([[3, -np.nan, np.nan]], np.float32)
+    for nan, said in (("propagate", [0x7FC00000] * 3), ("number", [0x40400000, 0x40400000, 0x7FC00000])):
+        made = replace(
+            ONE, kernels=(replace(PLAIN, join=Join("f32", start="c")),), inputs=(Input("x", "f32", "matrix"),),
+            epilogue=(Compute("most", operation, ("sum", "x"), "f32", nan=nan),),  # type: ignore[arg-type]
+        )  # fmt: skip
+        d = models.gemm(made)(np.ones((1, 0), np.float32), np.ones((0, 3), np.float32), c, x=x)
+        assert d.view(np.uint32).tolist() == [said]
 
 
 def test_the_largest_size_of_a_part() -> None:
@@ -314,16 +355,28 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: asked(WHOLE, beta=1, bias=np.zeros(2, np.float32)), "input alpha is missing: f32, of shape ()"),
     (lambda: asked(WHOLE, alpha=0.1, beta=1, bias=A[0, :2]), "input alpha is 0.1, which is no f32; hand over one"),
     (lambda: asked(WHOLE, alpha=1, beta=1, bias=A[0]), "input bias is of shape (4,); it must be (2,)"),
-    (lambda: asked(ONE, gamma=1), "no input 'gamma'"),
+    (lambda: asked(ONE, gamma=1), "no input 'gamma'; the schedule takes none"),
     (lambda: asked(NARROW, A, B.T.copy(), layout="NT"), "the layout is NT; the schedule holds for NN, TN"),
     (lambda: asked(NARROW, A, B, layout="nn"), "layout is 'nn'; it must be one of NN, NT, TN, TT"),
     (lambda: asked(NARROW, np.ones((3, 2, 4), np.float32), np.ones((3, 4, 2), np.float32)), "the batch is 3; the sch"),
+    (lambda: Promotion(4, "f32", ("x", "y", "z")), "they must be at most 2 names of inputs"),
+    (lambda: replace(ONE, kernels=(replace(PLAIN, promotion=Promotion(1, "f32", ("s",))),)), "promotion: no input 's'"),
+    (
+        lambda: asked(
+            replace(
+                ONE, inputs=(Input("s", "f32", "a", columns=3),),
+                kernels=(replace(PLAIN, promotion=Promotion(4, "f32", ("s",))),),
+            ),
+            s=np.ones((2, 2), np.float32),
+        ),
+        "kernel plain: products 0 to 3 are promoted at once, and s has a scale for every 3 of K",
+    ),
     (lambda: Scope("x", layouts=("NX",)), "layouts is ['NX']; they must be of NN, NT, TN, TT"),
-    (lambda: asked(ONE, out=np.zeros((2, 2), np.int8)), "it must be an array of uint32 bit patterns"),
+    (lambda: asked(ONE, out=np.zeros((2, 2), np.int8)), "out is int8 of shape (2, 2); it must be an array of f32"),
     (lambda: asked(ONE, out=np.zeros((3, 2), np.uint32)), "out is of shape (3, 2); D is (2, 2)"),
     (lambda: asked(ONE, out=np.lib.stride_tricks.as_strided(np.zeros(3, np.uint32), (2, 2), (4, 4))), "overlap: two"),
     (lambda: asked(ONE, A, B, out=A.view(np.uint32)[:, :2]), "out overlaps A, which is read while D is written"),
-    (lambda: asked(ONE, huge(1 << 20), huge(1 << 20).T), "D of 1,048,576 x 1,048,576 takes 4,096.0 GiB, of "),
+    (lambda: asked(ONE, huge(1 << 30), huge(1 << 30).T), "1,073,741,824 elements of D take 4,294,967,376"),
     (lambda: asked(replace(ONE, epilogue=(node(operation="multiply"),))), "without C nothing of the epilogue is left"),
 ]  # fmt: skip
 

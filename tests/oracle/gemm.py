@@ -6,7 +6,7 @@ which range and accumulator a k goes to; sums are the oracle's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -125,6 +125,7 @@ class Element:
         self.a = [(schedule["a"], code) for code in a]
         self.b = [(schedule["b"], code) for code in b]
         self.by = kernel.get("step", {}).get("by", "fma")
+        self.scale: Callable[[int], int] | None = None  # of the promotion of products from this k on
         self.format: str = kernel["accumulators"]["format"]
 
     def value(self, c: int | None) -> int:
@@ -182,7 +183,11 @@ class Element:
         total = 0
         for start in range(0, len(steps), promotion["every"]):
             part = self.chain(steps[start : start + promotion["every"]])
-            total = add(total, convert(part, self.format, promotion["format"]), promotion["format"])
+            fmt = promotion["format"]
+            if self.scale is None:
+                total = add(total, convert(part, self.format, fmt), fmt)
+            else:
+                total = fma((fmt, convert(part, self.format, fmt)), (fmt, self.scale(steps[start][0])), total, fmt)
         return total
 
     def chain(self, steps: list[range]) -> int:

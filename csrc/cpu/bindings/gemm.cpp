@@ -87,16 +87,28 @@ class GemmCheck {
         need(widths.back() == bytes, "values of another width");
     }
 
+    void load(const GemmOperand& input, const Row& row) const {
+        need(input.bytes == row[Row::bytes], "an input of another width");
+        const auto within = [](const int64_t* places, int64_t count, int64_t further, int64_t length) {
+            need(further >= 0 && (further < length || !count), "an input has not so many items");
+            for (int64_t i = 0; further && i < count; ++i)
+                need(places[i] < length - further, "an input has not so many items");
+        };
+        within(input.rows, call.m, row[Row::first], input.down);
+        within(input.columns, call.n, row[Row::skip], input.across);
+    }
+
     void combine(const Row& row, int bytes) {
         const Operation what = Operation(row[Row::operation]);
-        const int operands = what == Operation::FMA ? 3 : 2;
+        const bool fma = what == Operation::FMA || what == Operation::FMA_ONTO;
+        const int operands = fma ? 3 : 2;
         for (int i = 0; i < operands; ++i) {
             top_is(bytes);
             widths.pop_back();
         }
         widths.push_back(bytes);
         if (row[Row::program] == baseline::ABSENT) return need(bytes >= 4, "no such numbers");
-        need(what == Operation::ADD || what == Operation::MULTIPLY || what == Operation::FMA, "no program does that");
+        need(what == Operation::ADD || what == Operation::MULTIPLY || fma, "no program does that");
         program(row, bytes, bytes, what == Operation::MULTIPLY ? 0 : bytes, 1);
     }
 
@@ -108,7 +120,7 @@ class GemmCheck {
             case Operation::CONSTANT: return widths.push_back(bytes);
             case Operation::LOAD:
                 need(row[Row::number] >= 0 && row[Row::number] < inputs, "no such input");
-                need(call.inputs[row[Row::number]].bytes == bytes, "an input of another width");
+                load(call.inputs[row[Row::number]], row);
                 return widths.push_back(bytes);
             case Operation::CHAIN:
                 products(row);
@@ -127,6 +139,7 @@ class GemmCheck {
             case Operation::ADD:
             case Operation::MULTIPLY:
             case Operation::FMA:
+            case Operation::FMA_ONTO:
             case Operation::MAXIMUM:
             case Operation::MINIMUM: return combine(row, bytes);
             case Operation::AMAX:
@@ -170,8 +183,15 @@ GemmOperand operand(const py::array& x, const Integers* rows, const Integers* co
             need(found->data()[i] >= 0 && found->data()[i] < length, "rows or columns beyond the matrix");
         return found->data();
     };
-    return {static_cast<const char*>(x.data()), x.strides(0), x.strides(1), int(x.itemsize()), places(rows, x.shape(0)),
-            places(columns, x.shape(1)),        nullptr};
+    return {static_cast<const char*>(x.data()),
+            x.strides(0),
+            x.strides(1),
+            int(x.itemsize()),
+            places(rows, x.shape(0)),
+            places(columns, x.shape(1)),
+            x.shape(0),
+            x.shape(1),
+            nullptr};
 }
 
 const void* table(const py::object& values, const GemmOperand& of, int chained) {

@@ -4,17 +4,21 @@
 // are in the engine layout (tiles.hpp), on a stack:
 //
 //   CONSTANT pushes a code
-//   LOAD     pushes what an input has for the elements: C, a bias, a scale
+//   LOAD     pushes what an input has for the elements, `first` rows and `skip` columns on: C, a bias, a scale
 //   CHAIN    adds products to the topmost one after the other, by fma or (rounded) each rounded before
 //   STEPS    what an engine program makes of the topmost as its C; pushes where it is fresh, the program then without C
 //   ADD      two become their sum, by an engine program of fma(x, 1, y), or the processor's own
-//   MULTIPLY, FMA, MAXIMUM, MINIMUM  two or three become one likewise, the last two by the processor alone
+//   MULTIPLY, FMA, MAXIMUM, MINIMUM  two or three become one likewise, the last two by the processor alone;
+//            FMA_ONTO, z + x y where FMA is x y + z
 //   CONVERT  the topmost in another format, by an engine program of x 1, or the processor's own
 //   AMAX     the largest size, as a code, that the topmost has in the elements; it stays
 //
 // Product t of CHAIN and STEPS, skip <= t < skip + count, is that of k = first + t / run stride + t mod run; from `end`
 // on it is of zeros. `order`: where STEPS has others in its steps of `size` products, t is in place of another of them.
 // CHAIN pushes, too, where it is fresh: it begins from +0, or (product) with its first product, rounded.
+//
+// `code` is the one that CONSTANT pushes, that of 1 where programs add and convert, the bits of a size for AMAX; `number`
+// is that of an input, or of a size in `largest`.
 //
 // The processor's own operations are IEEE's, to nearest even; every NaN of theirs is made the quiet one.
 #pragma once
@@ -27,23 +31,22 @@ class module_;
 }
 
 // clang-format off
-#define MMAPROBE_GEMM_OPERATIONS(X) X(CONSTANT) X(LOAD) X(CHAIN) X(STEPS) X(ADD) X(MULTIPLY) X(FMA) X(MAXIMUM) X(MINIMUM) X(CONVERT) X(AMAX)
+#define MMAPROBE_GEMM_OPERATIONS(X) X(CONSTANT) X(LOAD) X(CHAIN) X(STEPS) X(ADD) X(MULTIPLY) X(FMA) X(FMA_ONTO) \
+    X(MAXIMUM) X(MINIMUM) X(CONVERT) X(AMAX)
 #define MMAPROBE_GEMM_OPERATION(X) \
-    X(operation) X(program) X(bytes) X(code) X(number) X(propagates) X(fresh) X(product) X(rounded) X(first) X(run) X(stride) X(skip) X(count) \
-    X(end) X(size) X(order)
+    X(operation) X(program) X(bytes) X(code) X(number) X(propagates) X(fresh) X(product) X(rounded) X(first) \
+    X(run) X(stride) X(skip) X(count) X(end) X(size) X(order)
 // clang-format on
 
 namespace mmaprobe {
 
-// `code` is the one that CONSTANT pushes, that of 1 where programs add and convert, the bits of a size for AMAX; `number`
-// is that of an input, or of a size in `largest`.
 struct GemmOperand {
     const char* base;
     int64_t row, column;  // bytes from one row, one column, to the next
     int bytes;
-    const int64_t *rows, *columns;  // where it has those of D; null: those of the other matrix's sums
-    const void*
-        values;  // of CHAIN: each code's value, in binary32 or binary64; null: a code of 4 or 8 bytes is its own
+    const int64_t *rows, *columns;  // where it has those of D; null: they are those of K
+    int64_t down, across;  // of both as many as there are
+    const void* values;  // of CHAIN: each code's, in binary32 or binary64; null: a code of 4 or 8 bytes is its own
 };
 
 struct GemmCall {

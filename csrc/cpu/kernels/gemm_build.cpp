@@ -87,7 +87,7 @@ class Block {
     std::vector<Memory> slots;
     std::vector<int> widths;
     size_t top = 0;
-    Memory packed_a, packed_b, more_a, more_b, more_c, ones;
+    Memory packed_a, packed_b, more_a, more_b, ones;
     std::vector<i64> places;
 
     static char* of(Memory& memory, i64 bytes) {
@@ -310,6 +310,8 @@ class Block {
             case Operation::ADD: return combine_numbers<T>(x, y, z, [](V u, V v, V) { return u + v; });
             case Operation::MULTIPLY: return combine_numbers<T>(x, y, z, [](V u, V v, V) { return u * v; });
             case Operation::FMA: return combine_numbers<T>(x, y, z, [](V u, V v, V w) { return gemm::link(u, v, w); });
+            case Operation::FMA_ONTO:
+                return combine_numbers<T>(x, y, z, [](V u, V v, V w) { return gemm::link(v, w, u); });
             case Operation::MAXIMUM:
                 return combine_numbers<T>(
                     x, y, z, [&](V u, V v, V) { return extremum(u, v, [](V s, V t) { return s < t; }, true); });
@@ -321,16 +323,21 @@ class Block {
 
     // The topmost two or three become one.
     void combine(const Row& row) {
-        const bool three = Operation(row[Row::operation]) == Operation::FMA;
+        const Operation what = Operation(row[Row::operation]);
+        const bool onto = what == Operation::FMA_ONTO, three = onto || what == Operation::FMA;
         const int bytes = int(row[Row::bytes]);
         top -= three ? 2 : 1;
         char *const x = at(top - 1), *const y = at(top), *const z = three ? at(top + 1) : y;
         if (row[Row::program] == ABSENT)
             return bytes == 4 ? combine_numbers<float>(row, x, y, z) : combine_numbers<double>(row, x, y, z);
-        const bool adds = Operation(row[Row::operation]) == Operation::ADD;
+        const bool adds = what == Operation::ADD;
         char* const d = of(slots[size_t(call.depth)], values() * bytes);
-        run_vectors(call.programs[row[Row::program]], x, adds ? code_ones(row[Row::code], bytes) : y,
-                    adds    ? y
+        run_vectors(call.programs[row[Row::program]], onto ? y : x,
+                    adds   ? code_ones(row[Row::code], bytes)
+                    : onto ? z
+                           : y,
+                    onto    ? x
+                    : adds  ? y
                     : three ? z
                             : nullptr,
                     d, values(), 1, bytes);
@@ -408,7 +415,8 @@ class Block {
     }
 
     void load_input(const Row& row) {
-        const GemmOperand& input = call.inputs[row[Row::number]];
+        GemmOperand input = call.inputs[row[Row::number]];
+        input.base += row[Row::first] * input.row + row[Row::skip] * input.column;
         char* const to = push(input.bytes);
         memset(to, 0, size_t(values() * input.bytes));
         switch (input.bytes) {
@@ -448,6 +456,7 @@ class Block {
             case Operation::ADD:
             case Operation::MULTIPLY:
             case Operation::FMA:
+            case Operation::FMA_ONTO:
             case Operation::MAXIMUM:
             case Operation::MINIMUM: return combine(row);
             case Operation::CONVERT: return convert(row);

@@ -40,6 +40,8 @@ BLOCK = (128, 192)
 
 Sizes = NDArray[np.uint64]
 """Codes without their signs."""
+PLACES = 40
+"""Bytes that are needed to say of each row, and of each column, who computes it."""
 PANEL = 1 << 18
 """Items of an operand that are scaled before the product at a time."""
 
@@ -92,11 +94,11 @@ class Gemm:
         """D, or these rows and columns of it alone; what is not asked for is not computed.
 
         A (M, K), B (K, N) and C and D (M, N) are bit patterns or arrays of exactly the schedule's formats, with any
-        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where A,
-        or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array of bit patterns that D is written
-        to.  ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a
-        dict of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where
-        nothing else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
+        strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where
+        A, or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array that D is written to.
+        ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a dict
+        of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where nothing
+        else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
         schedule's scope, or more memory than is left.
         """
         made = self.schedule
@@ -123,9 +125,8 @@ class Gemm:
         found, known = {}, {each.name: each for each in self.schedule.inputs}
         for name in given:
             if name not in known:
-                raise UsageError(
-                    f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {brief([*known])}"
-                )
+                takes = ", ".join(known) or "none"
+                raise UsageError(f"gemm: no input {brief(name)}{near(name, known)}; the schedule takes {takes}")
         for name, each in known.items():
             if name not in given:
                 raise UsageError(f"gemm: input {name} is missing: {each.format}, of shape {each.lengths(m, n, k)}")
@@ -146,12 +147,12 @@ class Gemm:
             batch = "" if count == 1 else f", and as many of each as A has, {count}"
             raise UsageError(f"gemm: shapes do not fit: {shapes}; they must be (M, K), (K, N), (M, N){batch}")
         self.schedule.scope.check(m, n, k, count, call.layout)
-        wanted = _chosen("rows", rows, m), _chosen("columns", columns, n)
-        shape, dtype = (count, len(wanted[0]), len(wanted[1])), formats.get(self.schedule.d).dtype
-        if out is None:
-            check_memory(shape, dtype.itemsize)
-        elif out.shape != shape:
+        asked = _chosen("rows", rows, m), _chosen("columns", columns, n)
+        shape, dtype = (count, len(asked[0]), len(asked[1])), formats.get(self.schedule.d).dtype
+        check_memory(shape, 0 if out is not None else dtype.itemsize, PLACES * (m + n))
+        if out is not None and out.shape != shape:
             raise UsageError(f"gemm: out is of shape {out.shape[-2:]}; D is {shape[1:]}")
+        wanted = np.array(asked[0], np.intp), np.array(asked[1], np.intp)
         d = np.empty(shape, dtype) if out is None else out
         largest = np.zeros(len(self.schedule.amax), np.uint64)
         there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
@@ -191,7 +192,7 @@ class Gemm:
                 a = (self._scaled(scaling, call, rows), np.arange(len(rows)), rows)
             else:
                 b = (self._scaled(scaling, call, columns), columns, np.arange(len(columns)))
-        inputs = [laid_out(each, call.inputs[each.name], rows, columns, call) for each in self.schedule.inputs] + (
+        inputs = [laid_out(each, call.inputs[each.name], rows, columns) for each in self.schedule.inputs] + (
             [] if call.c is None else [(call.c, rows, columns)]
         )
         chained = made.chained
@@ -228,9 +229,8 @@ class Gemm:
         return found
 
 
-def _chosen(name: str, value: object, length: int) -> Index:
+def _chosen(name: str, value: object, length: int) -> range:
     """The rows or columns that a slice of so many asks for."""
     if not isinstance(value, slice):
         raise UsageError(f"gemm: {name} is {brief(value)}; it must be a slice, such as slice(0, 128)")
-    chosen: Index = np.arange(length)[value]
-    return chosen
+    return range(length)[value]

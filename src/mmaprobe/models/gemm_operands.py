@@ -97,32 +97,33 @@ def items_of(each: Input, value: Bits, rows: Index, columns: Index) -> Bits:
     return found
 
 
-def laid_out(each: Input, value: Bits, rows: Index, columns: Index, call: GemmCall) -> tuple[Bits, Index, Index]:
-    """An input as a matrix like D without a copy, and which rows and columns of it the elements have."""
-    if each.shape in ("a", "b"):
-        return np.zeros((1, 1), value.dtype), np.zeros_like(rows), np.zeros_like(columns)
+def laid_out(each: Input, value: Bits, rows: Index, columns: Index) -> tuple[Bits, Index, Index]:
+    """An input as a matrix without a copy, and which rows and columns of it the elements of D have.
+
+    Of one like A or B they begin with the first group of K.
+    """
     if each.shape == "row":
         value = value[:, None]
-    down = rows // each.rows if each.shape in ("row", "matrix") else np.zeros_like(rows)
-    across = columns // each.columns if each.shape in ("column", "matrix") else np.zeros_like(columns)
+    down = rows // each.rows if each.shape in ("row", "matrix", "a") else np.zeros_like(rows)
+    across = columns // each.columns if each.shape in ("column", "matrix", "b") else np.zeros_like(columns)
     return np.atleast_2d(value), down, across
 
 
 def place_for_d(out: Any, fmt: str, flat: bool, call: GemmCall) -> Bits:
     """The caller's array for D, with an axis for the batch; UsageError where it is none that D can be written to."""
-    dtype = formats.get(fmt).dtype
-    if not isinstance(out, np.ndarray) or out.dtype != dtype or not out.flags.writeable:
-        raise UsageError(
-            f"gemm: out is {brief(out)}; it must be an array of {dtype} bit patterns that can be written to"
-        )
-    if out.ndim != 3 - flat:
-        raise UsageError(f"gemm: out is of shape {out.shape}; it must be {'a matrix' if flat else 'a batch'}")
-    if _overlaps_itself(out):
-        raise UsageError(f"gemm: the strides of out, {out.strides}, overlap: two elements of D lie at one place")
-    for name, operand in (("A", call.a), ("B", call.b), ("C", call.c)):
-        if operand is not None and np.may_share_memory(out, operand):
+    made = formats.get(fmt)
+    if not isinstance(out, np.ndarray) or out.dtype not in (made.dtype, held_as(made)) or not out.flags.writeable:
+        came = f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else brief(out)
+        raise UsageError(f"gemm: out is {came}; it must be an array of {fmt} or its bits that can be written to")
+    place: Bits = out.view(made.dtype)
+    if place.ndim != 3 - flat:
+        raise UsageError(f"gemm: out is of shape {place.shape}; it must be {'a matrix' if flat else 'a batch'}")
+    if _overlaps_itself(place):
+        raise UsageError(f"gemm: the strides of out, {place.strides}, overlap: two elements of D lie at one place")
+    for name, operand in (("A", call.a), ("B", call.b), ("C", call.c), *call.inputs.items()):
+        if operand is not None and np.may_share_memory(place, operand):
             raise UsageError(f"gemm: out overlaps {name}, which is read while D is written; hand over another array")
-    return out[None] if flat else out
+    return place[None] if flat else place
 
 
 def _overlaps_itself(array: NDArray[Any]) -> bool:
@@ -135,13 +136,13 @@ def _overlaps_itself(array: NDArray[Any]) -> bool:
     return False
 
 
-def check_memory(shape: tuple[int, ...], item: int) -> None:
-    """UsageError where D is larger than the memory that is left."""
-    needed, left = prod(shape) * item, _memory_left()
-    if left is not None and needed + WORK > left:
+def check_memory(shape: tuple[int, ...], item: int, beside: int) -> None:
+    """UsageError where D, and what is needed beside it, are larger than the memory that is left."""
+    needed, left = prod(shape) * item + beside + WORK, _memory_left()
+    if left is not None and needed > left:
         raise UsageError(
-            f"gemm: D of {shape[1]:,} x {shape[2]:,} takes {needed / 2**30:,.1f} GiB, of {left / 2**30:,.1f} GiB that "
-            "are left; ask for rows= and columns= of it, or hand over out="
+            f"gemm: {shape[1]:,} x {shape[2]:,} elements of D take {needed / 2**30:,.1f} GiB, of "
+            f"{left / 2**30:,.1f} GiB that are left; ask for rows= and columns= of it, or hand over out="
         )
 
 

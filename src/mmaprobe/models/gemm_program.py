@@ -35,10 +35,11 @@ from mmaprobe.parameters.datapath import (
     Special,
 )
 from mmaprobe.parameters.epilogue import SUM, C, Compute, is_number
-from mmaprobe.parameters.schedule import Dealt, GemmKernel, Schedule
+from mmaprobe.parameters.schedule import LONGEST, Dealt, GemmKernel, Schedule
 
 OPERATIONS = (
-    "CONSTANT", "LOAD", "CHAIN", "STEPS", "ADD", "MULTIPLY", "FMA", "MAXIMUM", "MINIMUM", "CONVERT", "AMAX",
+    "CONSTANT", "LOAD", "CHAIN", "STEPS", "ADD", "MULTIPLY", "FMA", "FMA_ONTO", "MAXIMUM", "MINIMUM", "CONVERT",
+    "AMAX",
 )  # fmt: skip
 COLUMNS = (
     "operation", "program", "bytes", "code", "number", "propagates", "fresh", "product", "rounded", "first", "run",
@@ -125,7 +126,8 @@ def gemm_program(
     """
     out = GemmProgram()
     held = {each.name: each.format for each in schedule.inputs} | ({C: schedule.c} if schedule.c else {})
-    tree = _Tree(schedule, _Kernel(schedule, made, datapath, out), k, {name: held[name] for name in there}, out)
+    formats_of = {name: held[name] for name in there}
+    tree = _Tree(schedule, _Kernel(schedule, made, datapath, formats_of, out), k, formats_of, out)
     last = schedule.epilogue[-1].name if schedule.epilogue else SUM
     if not tree.is_there(last):
         raise UsageError("gemm: without C nothing of the epilogue is left to be D")
@@ -166,7 +168,7 @@ class _Tree:
         if node is not None:
             self._node(node)
         elif name == SUM:
-            self.kernel.sum(self.k, self.there)
+            self.kernel.sum(self.k)
         else:
             self.out.write("LOAD", self.there[name], number=list(self.there).index(name))
         fmt = node.format if node else self.there.get(name, self.kernel.made.join.format)
@@ -230,12 +232,14 @@ class _Kernel:
     schedule: Schedule
     made: GemmKernel
     datapath: Datapath | None
+    there: dict[str, str]
     out: GemmProgram
 
-    def sum(self, k: int, there: dict[str, str]) -> None:
+    def sum(self, k: int) -> None:
         """The sum of K products in the format of partial sums, with C where no epilogue says what becomes of it."""
         out, to, start = self.out, self.made.join.format, self.made.join.start
-        c = list(there).index(C) if C in there and (start == "c" or not self.schedule.epilogue) else ABSENT
+        there, own = list(self.there), start == "c" or not self.schedule.epilogue
+        c = there.index(C) if C in there and own else ABSENT
         if c != ABSENT and (start == "c" or not k):
             self._load_c(c, to)
         elif start == "zero" or not k:
@@ -278,7 +282,31 @@ class _Kernel:
         for part in _every(steps, promotion.every):
             self._chain(part, lanes)
             self.out.convert(held, promotion.format)
-            self.out.add(promotion.format)
+            if not promotion.scales:
+                self.out.add(promotion.format)
+                continue
+            for number, name in enumerate(promotion.scales):
+                self._scale(name, part, lanes, promotion.format)
+                if number:
+                    self.out.combine("MULTIPLY", promotion.format)
+            self.out.combine("FMA_ONTO", promotion.format)
+
+    def _scale(self, name: str, steps: tuple[Dealt, ...], lanes: range, to: str) -> None:
+        """What an input has for the elements, and for the group of K that the products of these steps lie in."""
+        given = next(each for each in self.schedule.inputs if each.name == name)
+        size = self.datapath.k if self.datapath else 1
+        first = lanes.start + steps[0].of(0) * size
+        last = min(lanes.start + (steps[-1].last() + 1) * size, lanes.stop) - 1
+        group = {"a": given.columns, "b": given.rows}.get(given.shape, LONGEST)
+        if first // group != last // group:
+            raise UsageError(
+                f"kernel {self.made.name}: products {first} to {last} are promoted at once, and {name} has a scale for "
+                f"every {group} of K; they must lie in one group"
+            )
+        place = {"a": "skip", "b": "first"}.get(given.shape)
+        further = {place: first // group} if place else {}
+        self.out.write("LOAD", given.format, number=list(self.there).index(name), **further)
+        self.out.convert(given.format, to)
 
     def _chain(self, steps: tuple[Dealt, ...], lanes: range) -> None:
         """An accumulator after these steps from its start."""
@@ -425,5 +453,6 @@ def rounded_product(a: str, b: str, to: str, overflow: Overflow = "ieee") -> Dat
 _PROGRAMS: dict[str, Callable[[str], Datapath]] = {
     "ADD": lambda fmt: links(fmt, fmt, fmt, 1),
     "FMA": lambda fmt: links(fmt, fmt, fmt, 1),
+    "FMA_ONTO": lambda fmt: links(fmt, fmt, fmt, 1),
     "MULTIPLY": lambda fmt: rounded_product(fmt, fmt, fmt),
 }

@@ -37,6 +37,8 @@ MOST_ACCUMULATORS = 64
 """Accumulators of one element at most: twice the vector registers that a processor has."""
 LAYOUTS = ("NN", "NT", "TN", "TT")
 """How A and B are stored: as they are, or (T) with rows and columns exchanged."""
+MOST_SCALES = 2
+"""Scales of a promotion at most: of A and of B."""
 _AXES = {"m": "M", "n": "N", "k": "K", "batch": "the batch"}
 _READ_BY: dict[str, tuple[str, ...]] = {
     "whole": (), "uniform": ("length",), "halve_last": ("length", "unit"), "ceil_split": ("parts", "unit"),
@@ -194,6 +196,11 @@ class Dealt:
         """The first ``at`` of them, and the others."""
         return replace(self, count=at), replace(self, skip=self.skip + at, count=self.count - at)
 
+    def of(self, number: int) -> int:
+        """Number so many of them."""
+        t = self.skip + number
+        return self.first + t // self.run * self.stride + t % self.run
+
     def places(self) -> NDArray[np.intp]:
         """All of them, in order."""
         t = np.arange(self.skip, self.skip + self.count)
@@ -201,8 +208,7 @@ class Dealt:
 
     def last(self) -> int:
         """The last one of them."""
-        t = self.skip + self.count - 1
-        return self.first + t // self.run * self.stride + t % self.run
+        return self.of(self.count - 1)
 
 
 @dataclass(frozen=True)
@@ -248,14 +254,21 @@ class GemmStep:
 @dataclass(frozen=True)
 class Promotion:
     """After ``every`` steps of an accumulator, and at the end of a range, it is added to a second one of this format,
-    which starts from +0, and starts again; what is joined is the second."""
+    which starts from +0, and starts again; what is joined is the second.
+
+    With ``scales`` one fma adds it times a scale: that input, or the product of both, rounded to this format.  Inputs
+    like ``a`` or ``b`` have items for groups of K, in one of which the products since the last promotion lie.
+    """
 
     every: int = field(metadata=says("steps after which an accumulator is promoted"))
     format: str = field(metadata=says("format of the second accumulator"))
+    scales: tuple[str, ...] = field(default=(), metadata=says("inputs that an accumulator is multiplied by"))
 
     def __post_init__(self) -> None:
         checks.whole("every", self.every, 1, LONGEST)
         check_float("format", self.format)
+        if not isinstance(self.scales, tuple) or len(self.scales) > MOST_SCALES:
+            raise UsageError(f"scales is {brief(self.scales)}; they must be at most {MOST_SCALES} names of inputs")
 
 
 @dataclass(frozen=True)
@@ -440,7 +453,10 @@ class Schedule:
         for scaling in self.scalings:
             scaling.check(dict(zip(names, self.inputs, strict=True)))
         check_epilogue(self.epilogue, self.inputs, self.c is not None, self.amax)
-        used = {name for node in self.epilogue for name in node.of} | {scaling.by for scaling in self.scalings}
+        scales = {name for kernel in self.kernels if kernel.promotion for name in kernel.promotion.scales}
+        for name in sorted(scales - set(names)):
+            raise UsageError(f"promotion: no input {brief(name)}{near(name, names)}")
+        used = {name for node in self.epilogue for name in node.of} | {scaling.by for scaling in self.scalings} | scales
         unused = [name for name in names if name not in used]
         if unused:
             raise UsageError(f"input {unused[0]} is used nowhere")
