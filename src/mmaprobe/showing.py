@@ -84,6 +84,11 @@ def codes_text(codes: Iterable[int]) -> str:
     return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 instruction``, ``2,000 instructions``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def html_table(caption: str, rows: Sequence[Row]) -> str:
     """A table without any style of its own, whose texts are texts and nothing else."""
     names = list(dict.fromkeys(name for row in rows for name in row))

@@ -50,7 +50,7 @@ def record(out: Path) -> Any:
 
 def test_the_same_again_is_green(tmp_path: Path, real: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gated(tmp_path / "e", real) == 0
-    assert "no difference in meaning; of 1 instructions both say the same" in capsys.readouterr().out
+    assert "no difference in meaning; of 1 instruction both say the same" in capsys.readouterr().out
     assert (record(tmp_path / "e")["changes"], record(tmp_path / "e")["exit_code"]) == ([], 0)
     assert main(["evidence", "verify", str(tmp_path / "e")]) == 0
 

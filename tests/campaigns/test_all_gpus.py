@@ -72,7 +72,7 @@ def test_every_gpu_has_the_plan_and_a_line(three: None, tmp_path: Path) -> None:
     right, wrong, gone = found
     assert right.line == "cuda:0 GPU-0000 NVIDIA H100: equal: 12,000 vectors of 1 instructions and control states"
     assert wrong.line.startswith("cuda:1 GPU-0001 NVIDIA H100: ")
-    assert "mismatches in 12,000 vectors of 1 instructions, 1 of them wrong" in wrong.line
+    assert "mismatches in 12,000 vectors of 1 instruction, 1 of them wrong" in wrong.line
     assert gone.line == "cuda:2: not here: cuda:2 has fallen off the bus"
     assert ([each.exit_code for each in found], exit_code_of(found)) == ([0, 1, 3], 1)
     assert exit_code_of([right, gone]) == 3

@@ -93,6 +93,11 @@ def test_an_unknown_name_has_its_nearest_ones() -> None:
         instruction("mma.m16n8k17.f32.f16.f16.f32")
 
 
+def test_of_what_becomes_a_name_those_of_its_size_are_meant() -> None:
+    """m8n8k16 becomes the same on RTX 50, and is not what the name says."""
+    assert instruction("IMMA.16816.S8.S8", "sm_120a").id == "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32"
+
+
 def test_parts_are_left_out_in_order_alone() -> None:
     assert [each.what for each in readings("f32.m16n8k16")][-1] == LOOSE
     assert not meanings("f16.m16n8k16.mma")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import mmaprobe
 from mmaprobe import __main__ as program
-from mmaprobe.cli import main
+from mmaprobe.cli import main, terminal
 from mmaprobe.cli.terminal import app
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.tables.listing import table
@@ -72,6 +72,18 @@ def test_an_error_is_a_document_too(command: str, capsys: pytest.CaptureFixture[
     document = json.loads(said.out)
     assert (document["schema"], document["exit_code"]) == (1, code)
     assert said.err == f"mmaprobe: {document['error']}\n"
+
+
+def test_a_command_that_ends_early_has_one_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> int:
+        terminal.emit({"plans": 3})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmaprobe.campaigns.plan.plan_names", interrupted)
+    assert main(["plans", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out) == {"plans": 3, "schema": 1}
 
 
 def run(*words: str, **given: Any) -> subprocess.CompletedProcess[str]:

@@ -135,7 +135,9 @@ def test_a_saved_mismatch_names_its_file(tmp_path: Any, capsys: pytest.CaptureFi
 
 def test_a_program_is_named_in_the_command_since_no_file_may_choose_it() -> None:
     found = replace(summary(1, examples=(FOUND,)), dut="process:my unit", ref="model:sm_90a", examples=(FOUND,))
-    assert list(example_lines(found, "m.json"))[-1] == "  again: mmaprobe replay m.json --device 'process:my unit'"
+    again, why = list(example_lines(found, "m.json"))[-2:]
+    assert again == "  again: mmaprobe replay m.json --device 'process:my unit'"
+    assert why.startswith(f"  why: mmaprobe explain sm_90a {found.instruction} 'a=0x0*2' ")
     assert part_command(Path("e"), "x86.dpps", "cpu") == "mmaprobe replay e/instructions/x86.dpps.json"
     assert part_command(Path("e"), "x86.dpps", "process:u").endswith("dpps.json --device process:u")
 
@@ -164,7 +166,7 @@ def test_of_several_gpus_the_wrong_one_is_named() -> None:
     ]
     unsteady = summary(1, examples=(replace(FOUND, stable=False, retests=()),))
     assert wrong_devices([({}, [unsteady])]) == [
-        "cuda:1: 1 mismatches in 1,000 vectors of 1 instructions, 1 of them wrong: on core 1"
+        "cuda:1: 1 mismatches in 1,000 vectors of 1 instruction, 1 of them wrong: on core 1"
     ]
     assert wrong_devices([]) == wrong_devices([(sound, [summary(0)])]) == []
 

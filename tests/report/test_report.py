@@ -68,7 +68,8 @@ SATURATING = Datapath(
         (VDPBF16, ("fma 1 then 0", "f32 each", "RNE", "flushed, sign kept", "first NaN of a0 b0 a1 b1 c; 0xffc00000")),
         (DPPS, ("(0+1)+(2+3)", "products f32, f32 each", "products RZ, RNE", "kept",
                 "local NaN, a b, signalling first, not quieted; 0xffc00000")),
-        (TENSOR, ("fused 16 + c, 2 steps", "F=25", "align RZ, result RZ", "inputs flushed to +0, kept; results kept",
+        (TENSOR, ("fused 16 + c, 2 steps", "25 bits below the largest",
+         "align RZ, result RZ", "inputs flushed to +0, kept; results kept",
                   "NaN 0x7fffffff")),
         (SATURATING, ("exact 4 + c", "every bit", "saturates", "-", "-")),
     ],
@@ -190,7 +191,7 @@ def test_fewer_instructions_than_demanded_and_a_budget_below_the_minimum_are_4()
     few = replace(one, least=2)
     below = replace(one, unreached=1, ended="the budget was spent; ...")
     assert [each.exit_code for each in (one, few, below)] == [0, 4, 4]
-    assert few.remarks == ("1 instructions were compared, fewer than --least 2",)
+    assert few.remarks == ("1 instruction compared, fewer than --least 2",)
     for each in (few, below):
         assert 'name="the whole run"' in junit.to_junit(each)
     assert replace(below, rows=()).exit_code == 4

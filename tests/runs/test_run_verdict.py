@@ -83,7 +83,7 @@ class Odd:
     (Odd(("x86.pmaddwd",)), {"check": True}, 1, ("missing, and nobody says why: x86.pmaddubsw",)),
     (Odd(("x86.pmaddwd",), listed=False), {"check": True}, 1, ("missing, and nobody says why: x86.pmaddubsw",)),
     (Odd(("x86.pmaddwd",), "needs amx"), {"least": 1}, 0, ()),
-    (Odd(("x86.pmaddwd",), "needs amx"), {"least": 2}, 4, ("1 instructions were compared, fewer than --least 2",)),
+    (Odd(("x86.pmaddwd",), "needs amx"), {"least": 2}, 4, ("1 instruction compared, fewer than --least 2",)),
     (Odd(("x86.pmaddwd",), "-", architecture="z80"), {}, 0, (NEW,)),
     (Odd(("x86.pmaddwd",), "-", architecture="z80"), {"check": True}, 1, (NEW,)),
 ])  # fmt: skip

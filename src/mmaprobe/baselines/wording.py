@@ -10,6 +10,7 @@ from mmaprobe.baselines.gate import GateVerdict
 from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.report.datapath.known import folded
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 
 
 def difference_lines(found: RunDifference) -> Iterator[str]:
@@ -68,7 +69,7 @@ def _remarks(found: RunDifference) -> Iterator[str]:
 
 
 def _total(found: RunDifference) -> str:
-    return f"{differences(len(found.changes))}; of {found.alike} instructions both say the same"
+    return f"{differences(len(found.changes))}; of {counted(found.alike, 'instruction')} both say the same"
 
 
 def differences(count: int) -> str:

@@ -17,6 +17,7 @@ from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
+from mmaprobe.showing import counted
 from mmaprobe.survey.smoke import FAMILY
 
 NAMED = 6
@@ -142,7 +143,7 @@ def ends_early(campaign: Campaign) -> Iterator[str]:
         yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"
     if campaign.few:
         least = campaign.plan["least_instructions"]
-        yield f"{campaign.compared} instructions were compared as the plan wants; at least {least} must be"
+        yield f"{counted(campaign.compared, 'instruction')} compared as the plan wants; at least {least} must be"
 
 
 def _some(names: Iterable[str], most: int = NAMED) -> str:

@@ -17,7 +17,7 @@ import typer
 # in the order in which --help lists them
 from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
-from mmaprobe.cli.terminal import JSON, app, emit, ends, typed
+from mmaprobe.cli.terminal import JSON, app, emit, emitted, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     SIGTERM and SIGHUP end it as Ctrl-C does.  An error that nobody foresaw is 70, with its traceback in a file.
     """
     ends.clear()
+    emitted.clear()
     typed[:] = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:
         return _fail("cannot write to standard output: it is closed", CannotWriteError.exit_code)
@@ -99,13 +100,14 @@ def _cannot_encode(error: UnicodeEncodeError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    """The one line of an error, on standard error where that can be written; with ``--json`` a document as well."""
+    """The one line of an error, on standard error where that can be written; with ``--json`` a document as well,
+    unless the command has printed its own."""
     line = printable(f"mmaprobe: {message}")
     if sys.stderr is not None:
         with suppress(OSError):
             encoding = sys.stderr.encoding or "utf-8"
             print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
-    if JSON in typed and code != CannotWriteError.exit_code:
+    if JSON in typed and code != CannotWriteError.exit_code and not emitted:
         with suppress(OSError):
             emit({"error": printable(message), "exit_code": code})
             sys.stdout.flush()

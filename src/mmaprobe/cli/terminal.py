@@ -85,6 +85,8 @@ VectorsOption = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to 
 
 typed: list[str] = []
 """The words of the command under way."""
+emitted: list[Any] = []
+"""The JSON document of the command under way, where it has printed one."""
 ends: list[str] = []
 """What is said where it is interrupted, besides that it is."""
 
@@ -96,6 +98,7 @@ def out() -> Console:
 
 def emit(value: Any) -> None:
     """Print a JSON document with the number of its schema; rows stand under ``rows``."""
+    emitted.append(value)
     document = value if isinstance(value, dict) else {"rows": value}
     sys.stdout.write(json.dumps({"schema": SCHEMA, **document}, indent=2, sort_keys=True) + "\n")
 

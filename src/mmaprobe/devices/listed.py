@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mmaprobe.devices.base import open_device, schemes
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.evidence.silicon import remark
-from mmaprobe.showing import Results, Row, Showing
+from mmaprobe.showing import Results, Row, Showing, counted
 from mmaprobe.vendors import vendor_called
 
 USAGE = {
@@ -78,7 +78,9 @@ def _device_row(name: str) -> DeviceRow:
         device = open_device(name)
         here = [i for i in device.instructions() if device.supports(i)]
         info = device.info()
-        what = f"{info.get('model_name', '')} {info.get('architecture', '')}: {len(here)} instructions run here"
+        what = (
+            f"{info.get('model_name', '')} {info.get('architecture', '')}: {counted(len(here), 'instruction')} run here"
+        )
         beside = remark(name, info)
         return DeviceRow(name, True, what.strip() + (f"; {beside}" if beside else ""))
     except MmaprobeError as error:

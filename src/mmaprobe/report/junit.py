@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.evidence.silicon import remark
 from mmaprobe.report.run_summary import NEW, InstructionRow, RunSummary
+from mmaprobe.showing import counted
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -66,7 +67,7 @@ def _element(row: InstructionRow) -> str:
 def _ended(summary: RunSummary) -> list[str]:
     """Why the run as a whole is no success."""
     ended = [summary.ended] * bool(summary.ended and (summary.failure or summary.unreached))
-    few = f"{summary.compared} instructions were compared, at least {summary.least} must be"
+    few = f"{counted(summary.compared, 'instruction')} compared, at least {summary.least} must be"
     return ended + [few] * (summary.compared < summary.least)
 
 

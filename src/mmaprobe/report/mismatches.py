@@ -22,6 +22,7 @@ from mmaprobe.formats import Format
 from mmaprobe.generators.recipe import is_recipe
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 from mmaprobe.survey.smoke import FAMILY
 from mmaprobe.validation import Summary
 from mmaprobe.validation.classify import kinds
@@ -59,12 +60,12 @@ def disagreement_text(found: Finding, expected: Finding, pair: Pair) -> str:
 def example_lines(summary: Summary, saved: str = "") -> Iterator[str]:
     """The lines of every mismatch that was kept of a comparison; ``saved``: the file that holds them."""
     for example in summary.examples:
-        yield from mismatch_lines(example, again=_command(summary, example, saved))
+        yield from mismatch_lines(example, _command(summary, example, saved), _explaining(summary, example))
 
 
-def mismatch_lines(mismatch: Mismatch, again: str = "") -> list[str]:
-    """A mismatch: recipe and retest, kinds and places, the vector with both answers, its smallest form, why, and the
-    command that asks it ``again``."""
+def mismatch_lines(mismatch: Mismatch, again: str = "", why: str = "") -> list[str]:
+    """A mismatch: recipe and retest, kinds and places, the vector with both answers, its smallest form, the reason, the
+    command that asks it ``again``, and the one that says ``why``."""
     said = [f"mismatch ({outcome_words(mismatch)}): {mismatch.recipe}"]
     said += [f"  {line}" for line in ("; ".join(mismatch.kinds), place_words(mismatch), mismatch.vector.note) if line]
     said += _answers(vector_text(mismatch.vector), mismatch.vector, mismatch.expected, mismatch.format)
@@ -76,7 +77,7 @@ def mismatch_lines(mismatch: Mismatch, again: str = "") -> list[str]:
         said.append(f"  reference: {mismatch.reference_says}")
     if mismatch.device_as:
         said.append(f"  device: as if {mismatch.device_as}")
-    return said + ([f"  again: {again}"] if again else [])
+    return said + [f"  {name}: {command}" for name, command in (("again", again), ("why", why)) if command]
 
 
 def in_short(mismatch: Mismatch) -> str:
@@ -188,6 +189,16 @@ def _command(summary: Summary, example: Mismatch, saved: str) -> str:
     return shlex.join(["mmaprobe", *words])
 
 
+def _explaining(summary: Summary, example: Mismatch) -> str:
+    """The command that follows the reference's model, else the device's, through the smallest form, step by step."""
+    for device in (summary.ref, summary.dut):
+        scheme, _, architecture = device.partition(":")
+        if scheme == "model" and "?" not in architecture:
+            words = vector_text(example.shrunk or example.vector).split()
+            return shlex.join(["mmaprobe", "explain", architecture, summary.instruction, *words])
+    return ""
+
+
 def replay_lines(found: Sequence[Replayed]) -> Iterator[str]:
     """What became of vectors that were asked again, below the devices that were asked."""
     asked = ""
@@ -240,6 +251,6 @@ def _wrong_device(identity: Mapping[str, str], summaries: Sequence[Summary]) -> 
     )
     name = " ".join(filter(None, (wrong[0].dut, identity.get("uuid", ""), identity.get("model_name", ""))))
     total = f"{sum(s.mismatches for s in wrong):,} mismatches in {sum(s.vectors for s in summaries):,} vectors"
-    return f"{name}: {total} of {len(summaries)} instructions, {len(wrong)} of them wrong" + (
+    return f"{name}: {total} of {counted(len(summaries), 'instruction')}, {len(wrong)} of them wrong" + (
         f": {where}" if where else ""
     )

@@ -18,6 +18,7 @@ from mmaprobe.exit_codes import (
     demand_codes,
     run_code,
 )
+from mmaprobe.showing import counted
 
 RowOutcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
@@ -141,7 +142,7 @@ class RunSummary:
         ]
         lines += [f"new, nothing is shipped for it: {name}" for name in self.new]
         lines += [f"missing, and nobody says why: {name}" for name in self.missing]
-        lines += [f"{self.compared} instructions were compared, fewer than --least {self.least}"] * (
+        lines += [f"{counted(self.compared, 'instruction')} compared, fewer than --least {self.least}"] * (
             self.compared < self.least
         )
         return tuple(lines)

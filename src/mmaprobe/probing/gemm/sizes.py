@@ -30,7 +30,7 @@ ENOUGH = 2
 
 
 @dataclass(frozen=True)
-class Window:
+class Room:
     """Exponents: a unit is 2^a in A times 2^b in B; M is 2^(a + b + span)."""
 
     a: int
@@ -38,7 +38,7 @@ class Window:
     span: int
 
 
-def window(calls: ProductCalls, k: int) -> Window:
+def window(calls: ProductCalls, k: int) -> Room:
     """The exponents for so many lanes; UsageError where the formats leave too little room, or D cannot count to K."""
     name, lanes = calls.product.name, max(k, 2)
     if lanes > 1 << (calls.d.fraction_bits + 1):
@@ -52,7 +52,7 @@ def window(calls: ProductCalls, k: int) -> Window:
         raise UsageError(f"{name}: {calls.a.name} and {calls.b.name} leave no room for K = {k}; ask at a smaller K")
     a, b = (max(_least(fmt), -span // 2) for fmt in (calls.a, calls.b))
     unit = max(a + b, calls.d.min_exponent)
-    return Window(a, b + unit - (a + b), span)
+    return Room(a, b + unit - (a + b), span)
 
 
 def _least(fmt: Format) -> int:

@@ -37,7 +37,7 @@ async def probe_sticky_reach(session: ProbeSession) -> Finding:
     shown = {name: bits for name, bits in answer.items() if name != "at_least" and bits is not None}
     if not shown:
         return session.finding("inconclusive", answer, "no tiny term changes a result in these formats")
-    text = ", ".join(f"a {name} is seen {bits} bits down" for name, bits in shown.items())
+    text = ", ".join(f"a term {bits} bits below the result still tips a {name}" for name, bits in shown.items())
     more = " or further" if answer["at_least"] else ""
     return session.finding("bounded" if answer["at_least"] else "exact", answer, text + more)
 

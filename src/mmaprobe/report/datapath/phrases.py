@@ -31,7 +31,7 @@ def describe(datapath: Datapath) -> dict[str, str]:
 
     ``order``: ``(0+1)+(2+3)`` are rounded additions of products, ``fma 1 then
     0`` a chain onto c, ``fused 16 + c`` an aligned sum, ``exact 4 + c`` an
-    infinitely precise one.  ``precision``: ``F=25`` fraction bits kept below the
+    infinitely precise one.  ``precision``: how many bits are kept below the
     largest exponent, or the format that each operation rounds to.  ``specials``:
     which NaN operand a NaN result comes from (``local``: each operation chooses
     among its own), then the code of an invalid operation.
@@ -105,7 +105,7 @@ def _precision(datapath: Datapath) -> str:
     for node in walk(datapath.tree):
         if isinstance(node, Fused):
             cuts = dict.fromkeys(term.fraction_bits for term in node.terms)
-            parts += [f"F={bits}" if bits is not None else "every bit" for bits in cuts]
+            parts += [f"{bits} bits below the largest" if bits is not None else "every bit" for bits in cuts]
         elif isinstance(node, Exact):
             parts.append("every bit")
         elif isinstance(node, (Add, Fma)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -10,25 +10,37 @@ from rich.table import Table
 from rich.text import Text
 
 from mmaprobe.report.coverage import coverage_lines
-from mmaprobe.report.run_summary import MEANING, RunSummary
+from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
 from mmaprobe.report.tables.run import not_here_lines, short_count
 
+NUMBERS = 24
+"""Characters that the numbers of a row take beside its id, at least."""
 STYLES = {"equal": "green", "mismatch": "bold red", "failed": "bold red"}
+
+
+def _print_rows(console: Console, rows: Sequence[InstructionRow]) -> None:
+    """A line a row; a longer id than leaves room for the numbers stands above them."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("instruction", "vectors", "mismatches"):
+        table.add_column(name, justify="left" if name == "instruction" else "right", no_wrap=True)
+    apart = max((len(row.instruction) for row in rows), default=0) > console.width - NUMBERS
+    for row in rows:
+        told = Text(f"{row.mismatches:,}" if row.vectors else row.outcome, style=STYLES.get(row.outcome, "yellow"))
+        if apart:
+            console.print(Text(row.instruction), soft_wrap=True)
+            numbers = (f"  {short_count(row.vectors)} vectors, ", told, " mismatches" if row.vectors else "")
+            console.print(Text.assemble(*numbers))
+        else:
+            table.add_row(Text(row.instruction), short_count(row.vectors), told)
+    if not apart:
+        console.print(table)
 
 
 def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) -> None:
     """The table, the reasons, the lines, what is not here, and where the evidence is."""
     if summary.notice:
         console.print(Text(summary.notice, style="bold yellow"))
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("instruction", overflow="fold")
-    for name in ("vectors", "mismatches"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in summary.rows:
-        told = f"{row.mismatches:,}" if row.vectors else row.outcome
-        style = STYLES.get(row.outcome, "yellow")
-        table.add_row(Text(row.instruction), short_count(row.vectors), Text(told, style=style))
-    console.print(table)
+    _print_rows(console, summary.rows)
     for row in summary.rows:
         if row.outcome != "equal" and row.detail:
             console.print(Text(f"{row.instruction}: {row.detail}", style=STYLES.get(row.outcome, "yellow")))

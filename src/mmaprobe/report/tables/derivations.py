@@ -11,6 +11,7 @@ from rich.console import Console
 from mmaprobe.evidence.silicon import notice
 from mmaprobe.parameters.table import to_table
 from mmaprobe.report.tables.listing import table
+from mmaprobe.showing import counted
 from mmaprobe.survey.survey_rows import Survey, SurveyOutcome, SurveyRow
 
 UNSETTLED: tuple[SurveyOutcome, ...] = ("inconclusive", "refused", "failed")
@@ -44,7 +45,9 @@ def summary_lines(survey: Survey) -> list[str]:
     counts = [f"{len(derived)} derived", f"{len(equal)} equal to one of them"]
     counts += [f"{len(survey.of(name))} {name}" for name in UNSETTLED if survey.of(name)]
     lines = [said] if (said := notice(survey.device, survey.identity)) else []
-    lines += [f"{survey.device}: {len(survey.rows)} instructions: {', '.join(counts)}; {survey.seconds:.1f} s"]
+    lines += [
+        f"{survey.device}: {counted(len(survey.rows), 'instruction')}: {', '.join(counts)}; {survey.seconds:.1f} s"
+    ]
     if derived:
         cost = _cost(derived)
         said = ", ".join(f"{name} {each['median']:,g} ({each['most']:,g})" for name, each in cost.items())

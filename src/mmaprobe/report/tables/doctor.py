@@ -17,6 +17,7 @@ from mmaprobe.devices.listed import device_names
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.evidence.silicon import remark
 from mmaprobe.parameters.lookup import edited, known_parameters, load
+from mmaprobe.showing import counted
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 from mmaprobe.vendors import every
 
@@ -86,7 +87,11 @@ def _cpu() -> list[Check]:
         if not support:
             absent.setdefault(support.reason, []).append(instruction.id)
     checks = [
-        Check("cpu", True, f"{info.get('model_name', '')} ({info['architecture']}): {len(here)} instructions run here")
+        Check(
+            "cpu",
+            True,
+            f"{info.get('model_name', '')} ({info['architecture']}): {counted(len(here), 'instruction')} run here",
+        )
     ]
     return checks + [Check("  not here", False, f"{', '.join(ids)}: {reason}") for reason, ids in absent.items()]
 

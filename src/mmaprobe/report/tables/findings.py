@@ -20,6 +20,7 @@ from mmaprobe.report.mismatches import example_lines, summary_line
 from mmaprobe.report.tables.certificates import certificate_lines, coverage_line
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
@@ -154,9 +155,10 @@ def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
     """One line in all, and for every instruction with a mismatch what was answered."""
     wrong = [summary for summary in summaries if summary.mismatches]
     vectors, seconds = sum(s.vectors for s in summaries), sum(s.seconds for s in summaries)
+    asked, failing = (counted(len(each), "instruction") for each in (summaries, wrong))
     console.print(
-        f"{len(summaries)} instructions, {vectors:,} witnesses: {sum(s.mismatches for s in wrong):,} mismatches in "
-        f"{len(wrong)} instructions, {seconds * 1000:.0f} ms on the devices"
+        f"{asked}, {vectors:,} witnesses: {sum(s.mismatches for s in wrong):,} mismatches in {failing}, "
+        f"{seconds * 1000:.0f} ms on the devices"
     )
     for summary in wrong:
         console.print(f"{summary.instruction}: {summary.mismatches} of {summary.vectors} witnesses", markup=False)

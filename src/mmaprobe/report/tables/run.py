@@ -13,6 +13,7 @@ from rich.text import Text
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
+from mmaprobe.showing import counted
 
 WIDE = 150
 """Columns of a terminal from which on every phrase has a column of its own."""
@@ -45,7 +46,7 @@ class SummaryTable:
         if self.summary.notice:
             yield Text(self.summary.notice, style="bold yellow")
         if rows:
-            yield _wide(rows) if options.max_width >= WIDE else _narrow(rows)
+            yield _wide(rows) if options.max_width >= WIDE else _narrow(rows, options.max_width)
         for row in rows:
             if row.outcome != "equal" and row.detail:
                 yield Text(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
@@ -75,12 +76,16 @@ def _steps(steps: tuple[StepRow, ...]) -> RenderableType:
     return table
 
 
-def _narrow(rows: tuple[InstructionRow, ...]) -> RenderableType:
-    """The numbers beside the instruction, its phrases in a paragraph below."""
+def _narrow(rows: tuple[InstructionRow, ...], width: int) -> RenderableType:
+    """The numbers beside the instruction, or below an id that leaves them no room; its phrases in a paragraph below."""
+    room = width - sum(_NUMBERS.values()) - len(_NUMBERS)
     parts: list[RenderableType] = [_head(Text("instruction"), *map(Text, _NUMBERS), style="bold")]
     parts.append(Padding(Text(", ".join(_HEADINGS.values()), style="dim"), (0, 0, 0, 2)))
     for row in rows:
-        parts.append(_head(Text(row.instruction, style="bold"), *_numbers(row)))
+        beside = len(row.instruction) <= room
+        if not beside:
+            parts.append(Text(row.instruction, style="bold", no_wrap=True, overflow="ignore"))
+        parts.append(_head(Text(row.instruction if beside else "", style="bold"), *_numbers(row)))
         told = {name: text for name in COLUMNS if (text := row.phrases.get(name, "-")) != "-"}
         phrases = [f"subnormals {text}" if name == "subnormals" else text for name, text in told.items()]
         if phrases:
@@ -122,9 +127,8 @@ def short_count(count: int) -> str:
 
 def _footer(summary: RunSummary) -> list[RenderableType]:
     unequal = sum(row.outcome != "equal" for row in summary.rows)
-    verdict = (
-        f"{len(summary.rows)} instructions, {summary.vectors:,} vectors compared, {summary.mismatches:,} mismatches"
-    )
+    compared = f"{counted(summary.vectors, 'vector')} compared, {summary.mismatches:,} mismatches"
+    verdict = f"{counted(len(summary.rows), 'instruction')}, {compared}"
     verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
     lines = [Text(verdict, style="bold red" if unequal else "bold green")]
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
