@@ -23,6 +23,7 @@ SMALL = ("gemm:openblas_sandybridge_f64?m=6&n=6&k=24",)
 
 def main() -> int:
     """A line a product."""
+    print("wanted: NumPy f32 256 x 256 x 1000 in 60 calls and 2 s, K = 16,384 in 120 calls and 20 s")
     print(f"{'calls':>6} {'processor s':>12} {'wall s':>8}  status   product")
     for name in SMALL if "--smoke" in sys.argv else (*CASES, *SMALL):
         product = open_product(name)
