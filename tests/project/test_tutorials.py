@@ -14,12 +14,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from mmaprobe.cli import main
+from mmaprobe.cli.terminal import app
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("start", "words", "findings", *sorted(f"tutorials/{path.stem}" for path in DOCS.glob("tutorials/*.md")))
-NO_COMMANDS = {"words", "findings", "tutorials/fp8_gemm"}
+PAGES = (
+    "start",
+    "words",
+    "findings",
+    "commands",
+    "api",
+    *sorted(f"tutorials/{path.stem}" for path in DOCS.glob("tutorials/*.md")),
+)
+NO_COMMANDS = {"words", "findings", "api", "tutorials/fp8_gemm"}
 
 
 def commands(page: str) -> Iterator[tuple[str, list[str]]]:
@@ -71,6 +80,11 @@ def test_a_page_that_shows_what_is_not_so_is_red(capsys: pytest.CaptureFixture[s
             check([("mmaprobe instructions x86-64", said)], capsys)
     with pytest.raises(AssertionError, match="unknown architecture"):
         check([("mmaprobe instructions sm_9", [])], capsys)
+
+
+def test_every_command_is_on_its_page() -> None:
+    page = (DOCS / "commands.md").read_text("utf-8")
+    assert [name for name in get_command(app).commands if f"`mmaprobe {name}" not in page] == []  # type: ignore[attr-defined]
 
 
 def test_every_page_is_on_the_site() -> None:
