@@ -13,6 +13,7 @@ from mmaprobe.cli.evidence import evidence_show
 from mmaprobe.cli.terminal import JsonOption, app, emit, out, path, refuse
 from mmaprobe.errors import UsageError, printable
 from mmaprobe.exit_codes import INCONCLUSIVE
+from mmaprobe.showing import counted
 
 if TYPE_CHECKING:
     from mmaprobe.evidence.store import Store
@@ -71,7 +72,8 @@ def report_command(
         emit({"schema": 1, "kind": "mmaprobe page", "page": str(file), "bytes": size, **page.counts(content)})
     else:
         shown = page.counts(content)
-        said = f"{shown['instructions']} instructions, {shown['rivals']:,} rivals, {shown['mismatches']} mismatches"
+        instructions = counted(shown["instructions"], "instruction")
+        said = f"{instructions}, {shown['rivals']:,} rivals, {shown['mismatches']} mismatches"
         out().print(f"{file}: {said}", markup=False, soft_wrap=True)
     return 0
 
