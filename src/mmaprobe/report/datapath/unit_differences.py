@@ -73,12 +73,18 @@ def work(of: UnitPair | OneSided) -> str:
 
 
 def _group(pairs: Sequence[UnitPair], names: tuple[str, str]) -> Iterator[str]:
+    """What many pairs have in common is said before they are named, where it is a line; else below the last one."""
+    told = list(_told(pairs[0], names))
+    brief = len(pairs) > 1 and len(told) == 1
+    if len(pairs) > 1:
+        yield f"{len(pairs)} pairs, {told[0].strip() if brief else 'what differs in each stands below the last one'}:"
     for pair in pairs:
         yield work(pair)
         for name, ids in zip(names, pair.names, strict=True):
             more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
             yield f"  {name}: {', '.join(map(short, ids[:NAMED]))}{more}"
-    yield from _told(pairs[0], names)
+    if not brief:
+        yield from told
 
 
 def _told(pair: UnitPair, names: tuple[str, str]) -> Iterator[str]:
