@@ -11,6 +11,7 @@ import os
 import sys
 from codecs import lookup
 from contextlib import suppress
+from typing import TextIO
 
 import typer
 
@@ -84,9 +85,15 @@ def _run(arguments: list[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _leave_nothing(stream: TextIO) -> None:
+    """What a stream did not take is not written at the interpreter's end either, which would change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _cannot_print(error: OSError) -> int:
-    """Standard output takes no more; nothing is left for the interpreter to write at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Standard output takes no more."""
+    _leave_nothing(sys.stdout)
     if error.errno == errno.EPIPE:  # as head does: not worth a line
         return CannotWriteError.exit_code
     return _fail(f"cannot write to standard output: {error.strerror}", CannotWriteError.exit_code)
@@ -104,9 +111,11 @@ def _fail(message: str, code: int) -> int:
     unless the command has printed its own."""
     line = printable(f"mmaprobe: {message}")
     if sys.stderr is not None:
-        with suppress(OSError):
+        try:
             encoding = sys.stderr.encoding or "utf-8"
             print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+        except OSError:
+            _leave_nothing(sys.stderr)
     if JSON in typed and code != CannotWriteError.exit_code and not emitted:
         with suppress(OSError):
             emit({"error": printable(message), "exit_code": code})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmaprobe.cli.terminal import SeedOption, out, path, plot_app
+from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, out, path, plot_app
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ OutOption = Annotated[Path, typer.Option("--out", "-o", parser=path, help="The p
 
 
 @plot_app.command("tree")
-def plot_tree(architecture: ArchArgument, instruction: InstructionArgument, file: OutOption) -> int:
+def plot_tree(
+    architecture: ArchArgument, instruction: InstructionArgument, file: OutOption, as_json: JsonOption = False
+) -> int:
     """Draw an instruction's summation tree."""
     from mmaprobe.report.datapath.naming import headline
     from mmaprobe.report.datapath.tree import from_datapath
@@ -31,11 +33,13 @@ def plot_tree(architecture: ArchArgument, instruction: InstructionArgument, file
 
     made, datapath = _unit(architecture, instruction)
     draw([(f"{architecture} {made.id}", headline(datapath), from_datapath(datapath))], file, option="--out")
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("window")
-def plot_window(architecture: ArchArgument, instruction: InstructionArgument, file: OutOption) -> int:
+def plot_window(
+    architecture: ArchArgument, instruction: InstructionArgument, file: OutOption, as_json: JsonOption = False
+) -> int:
     """Draw which bits of which term survive an instruction's sums."""
     from mmaprobe.report.datapath.naming import headline
     from mmaprobe.report.datapath.window import windows
@@ -46,7 +50,7 @@ def plot_window(architecture: ArchArgument, instruction: InstructionArgument, fi
     if not found:
         raise UsageError(f"{made.id} adds integers, which lose nothing: there is no window to draw")
     draw_windows(f"{architecture} {made.id}", headline(datapath), found, file)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("fragment")
@@ -55,6 +59,7 @@ def plot_fragment(
     instruction: InstructionArgument,
     file: OutOption,
     operand: Annotated[str, typer.Option(help="a, b, c, d, ...")] = "a",
+    as_json: JsonOption = False,
 ) -> int:
     """Draw which lane and register hold which element of an operand."""
     import mmaprobe
@@ -64,42 +69,44 @@ def plot_fragment(
     made = mmaprobe.model(architecture, instruction).instruction
     title = f"{architecture} {made.id}, operand {operand.upper()}"
     draw_fragment(title, layout(made, architecture, operand), file)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("error")
-def plot_error(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0) -> int:
+def plot_error(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0, as_json: JsonOption = False) -> int:
     """Draw the error of long dot products against the exact result, unit by unit."""
     from mmaprobe.report.pictures.rounding_errors import draw_errors
     from mmaprobe.report.pictures.units import units
 
     draw_errors(units("errors", named or ()), file, seed)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("bias")
-def plot_bias(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0) -> int:
+def plot_bias(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0, as_json: JsonOption = False) -> int:
     """Draw the signed errors of single calls: what rounds down moves all of them to one side."""
     from mmaprobe.report.pictures.rounding_errors import draw_bias
     from mmaprobe.report.pictures.units import units
 
     draw_bias(units("bias", named or ()), file, seed)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("drift")
-def plot_drift(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0) -> int:
+def plot_drift(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 0, as_json: JsonOption = False) -> int:
     """Draw how far sums of positive FP8 terms fall behind as they grow."""
     from mmaprobe.report.pictures.rounding_errors import draw_drift
     from mmaprobe.report.pictures.units import units
 
     draw_drift(units("fp8", named or ()), file, seed)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("mismatches")
 def plot_mismatches(
-    run: Annotated[Path, typer.Argument(metavar="RUN", parser=path, help="Evidence folder of a run.")], file: OutOption
+    run: Annotated[Path, typer.Argument(metavar="RUN", parser=path, help="Evidence folder of a run.")],
+    file: OutOption,
+    as_json: JsonOption = False,
 ) -> int:
     """Draw which bits differ in the mismatches of a run."""
     from mmaprobe.evidence.store import Store
@@ -107,16 +114,16 @@ def plot_mismatches(
 
     store = Store.open(run)
     draw_heat_map(f"run {store.header.run} of {store.header.device}", bit_rows(store.parts), file)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 @plot_app.command("parameters")
-def plot_parameters(file: OutOption) -> int:
+def plot_parameters(file: OutOption, as_json: JsonOption = False) -> int:
     """Draw how all architectures add products, format by format."""
     from mmaprobe.report.pictures.parameter_matrix import draw_matrix, matrix
 
     draw_matrix(matrix(), file)
-    return _drawn(file)
+    return _drawn(file, as_json)
 
 
 def _unit(architecture: str, instruction: str) -> tuple[Instruction, Datapath]:
@@ -126,6 +133,9 @@ def _unit(architecture: str, instruction: str) -> tuple[Instruction, Datapath]:
     return found.instruction, found.datapath
 
 
-def _drawn(file: Path) -> int:
-    out().print(f"drawn: {file}", markup=False, soft_wrap=True)
+def _drawn(file: Path, as_json: bool) -> int:
+    if as_json:
+        emit({"kind": "mmaprobe picture", "picture": str(file), "bytes": file.stat().st_size})
+    else:
+        out().print(f"drawn: {file}", markup=False, soft_wrap=True)
     return 0

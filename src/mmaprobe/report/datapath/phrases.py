@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -96,6 +97,11 @@ def _encodes(datapath: Datapath) -> list[Encode]:
 
 def _distinct(items: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(items))
+
+
+def in_few_letters(precision: str) -> str:
+    """``F=25`` for ``25 bits below the largest``, where a picture has no room."""
+    return re.sub(r"(\d+) bits below the largest", r"F=\1", precision)
 
 
 def _precision(datapath: Datapath) -> str:

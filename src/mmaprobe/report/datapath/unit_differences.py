@@ -30,9 +30,9 @@ WORDS: dict[str, tuple[str, dict[str, str], str]] = {
     "code": ("the code of a NaN", {}, "{}"),
     "overflow": (
         "a result beyond the range",
-        {"largest": "the largest number", "infinity": "an infinity", "wrap": "wraps", "ieee": "as it is rounded"}, "{}",
+        {"largest": "the largest number", "infinity": "an infinity", "ieee": "as it is rounded"}, "{}",
     ),
-    "zero": ("the sign of a zero sum", {"positive": "never -0", "ieee": "as in IEEE 754"}, "{}"),
+    "zero": ("the sign of a zero sum", {"positive": "+0 always", "ieee": "as in IEEE 754"}, "{}"),
 }  # fmt: skip
 """Fields of which a person is told in other words than those of the record: what, its values, other values."""
 NAMED = 3

@@ -13,7 +13,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import Add, Datapath, Exact, Fma, Fused, walk
 from mmaprobe.parameters.files import Entry
 from mmaprobe.parameters.lookup import load
-from mmaprobe.report.datapath.phrases import describe
+from mmaprobe.report.datapath.phrases import describe, in_few_letters
 from mmaprobe.report.pictures.canvas import INK, SOFT, new_figure, save
 
 COLUMNS = (
@@ -103,7 +103,7 @@ def _kind(path: Datapath) -> str:
 def _line(path: Datapath) -> str:
     """``F=25 RZ``: the bits that are kept, and how the result is rounded."""
     words = describe(path)
-    precision = words["precision"].replace(" each", "").replace("products ", "p ")
+    precision = in_few_letters(words["precision"]).replace(" each", "").replace("products ", "p ")
     rounding = (
         words["rounding"].rpartition("result ")[2].partition(",")[0].replace(" bits then", ",").replace(" at", "")
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.rewrite import map_encodes, map_terms
-from mmaprobe.report.datapath.phrases import describe
+from mmaprobe.report.datapath.phrases import describe, in_few_letters
 from mmaprobe.report.pictures.canvas import INK, SOFT, new_figure, save
 from mmaprobe.report.pictures.palette import COLOURS, LINES, plain, style
 from mmaprobe.report.pictures.units import Floats, LongDots, PicturedUnit, long_dots, one_call
@@ -130,7 +130,7 @@ def _label(unit: PicturedUnit) -> str:
 
 def _short(path: Datapath) -> str:
     words = describe(path)
-    return f"{words['order']}; {words['precision']}"
+    return f"{words['order']}; {in_few_letters(words['precision'])}"
 
 
 def _finish(axes: Any, title: str) -> None:
