@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import groupby
@@ -22,16 +23,16 @@ class Code(int):
         return f"{self:#x}"
 
 
-class Showing:
+class Showing(ABC):
     """A result that says itself in one line; what it holds is a table."""
 
+    @abstractmethod
     def in_a_line(self) -> str:
         """What it is and what it found."""
-        raise NotImplementedError
 
     def as_row(self) -> Row:
         """What it says among others of its kind."""
-        raise NotImplementedError
+        return {"result": self.in_a_line()}
 
     def as_rows(self) -> Sequence[Row]:
         """What it holds."""

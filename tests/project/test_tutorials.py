@@ -2,7 +2,8 @@
 
 A block of ``console`` is run from top to bottom, all of a page in one folder: a command ends with 0 unless
 ``$ echo $?`` with another number follows; a line below it must be in what it prints, where ``...`` stands for anything.
-What needs a GPU is in blocks of ``sh`` and is not run.
+A block of ``python`` that begins with a file's name is that file.  What needs a GPU is in blocks of ``sh``: they do not
+run.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def test_a_page_does_what_it_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
     page = (DOCS / f"{name}.md").read_text("utf-8")
+    for text in re.findall(r"(?ms)^```python\n(# \w+\.py\n.*?)^```", page):
+        Path(text.split()[1]).write_text(text, "utf-8")
     assert (check(list(commands(page)), capsys) == 0) == (name in NO_COMMANDS)
     python = doctest.testfile(str(DOCS / f"{name}.md"), module_relative=False)
     assert python.failed == 0
