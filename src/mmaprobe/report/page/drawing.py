@@ -6,6 +6,8 @@ from xml.etree import ElementTree
 
 from mmaprobe.errors import printable
 
+WIDTH = 330
+"""Units that a drawing is wide."""
 LETTER = 6.4
 """Units that a letter of 12 units takes, about."""
 PLACES = 2
@@ -13,13 +15,12 @@ PLACES = 2
 
 
 class Drawing:
-    """A picture with a title and a description for who cannot see it; ``width`` and ``height`` are its units.
+    """A picture with a title and a description for who cannot see it, ``WIDTH`` units wide.
 
     ``name`` is an id that no other drawing of the page has.
     """
 
-    def __init__(self, name: str, title: str, description: str, width: float) -> None:
-        self.width = width
+    def __init__(self, name: str, title: str, description: str) -> None:
         self.root = ElementTree.Element("svg", {"role": "img", "aria-labelledby": f"{name}-title {name}-text"})
         for tag, text in (("title", title), ("desc", description)):
             part = ElementTree.SubElement(self.root, tag, {"id": f"{name}-{'title' if tag == 'title' else 'text'}"})
@@ -40,7 +41,7 @@ class Drawing:
 
     def close(self, height: float) -> str:
         """The drawing as text, so many units high."""
-        self.root.set("viewBox", f"0 0 {_number(self.width)} {_number(height)}")
+        self.root.set("viewBox", f"0 0 {_number(WIDTH)} {_number(height)}")
         return ElementTree.tostring(self.root, encoding="unicode")
 
     def _add(self, tag: str, numbers: dict[str, float], words: dict[str, str]) -> ElementTree.Element:

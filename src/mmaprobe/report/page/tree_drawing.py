@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.datapath.naming import headline
 from mmaprobe.report.datapath.tree import Branch, each_step, text
-from mmaprobe.report.page.drawing import LETTER, Drawing
+from mmaprobe.report.page.drawing import LETTER, WIDTH, Drawing
 
-WIDE = 330
-"""Units that a drawing is wide."""
 INDENT = 15
 """Units from a node to those below it."""
 DEEPEST = 8
@@ -30,7 +28,7 @@ def draw_tree(datapath: Datapath, name: str) -> str:
     """The tree as inline SVG: a cell of the class ``leaf`` for every lane's product, for c and for a zero."""
     steps = each_step(datapath)
     description = "\n".join(text(step) for step in steps)
-    drawn = _Tree(Drawing(name, f"Summation tree: {headline(datapath)}", description, WIDE))
+    drawn = _Tree(Drawing(name, f"Summation tree: {headline(datapath)}", description))
     for number, (step, lanes) in enumerate(zip(steps, datapath.steps, strict=True)):
         if len(steps) > 1:
             drawn.say(0, f"step {number + 1} of {len(steps)}{': the same sum over' * (number > 0)}", "head")
@@ -75,7 +73,7 @@ class _Tree:
         node = kind.startswith("node")
         if node:
             self.canvas.box(x, self.y + 3, 9, 9, kind, 4.5)
-        letters = int((WIDE - x - 14 * node) / LETTER)
+        letters = int((WIDTH - x - 14 * node) / LETTER)
         for line in textwrap.wrap(words, max(letters, 12)) or [""]:
             self.y += LINE
             self.canvas.text(x + 14 * node, self.y - 4, line, "say" if node else kind)
@@ -89,7 +87,7 @@ class _Tree:
     def cells(self, depth: int, leaves: Sequence[tuple[str, str]]) -> None:
         """One cell a leaf, as many in a row as there is room for."""
         left = _left(depth)
-        across = int((WIDE - left) // CELL)
+        across = int((WIDTH - left) // CELL)
         for number, (title, kind) in enumerate(leaves):
             row, column = divmod(number, across)
             x, y = left + column * CELL, self.y + row * ROW

@@ -5,10 +5,8 @@ from __future__ import annotations
 import textwrap
 
 from mmaprobe.report.datapath.window import TermBits, Window
-from mmaprobe.report.page.drawing import LETTER, Drawing
+from mmaprobe.report.page.drawing import LETTER, WIDTH, Drawing
 
-WIDTH = 330
-"""Units that a drawing is wide."""
 SQUARE = 12
 """Units that a row of bits is high."""
 WIDEST = 9.0
@@ -21,7 +19,7 @@ WORDS = 15
 
 def draw_window(window: Window, name: str) -> str:
     """The window as inline SVG: squares of the classes ``kept``, ``seen`` and ``lost``."""
-    canvas = Drawing(name, f"Bits that survive. {window.title}", "\n".join(row.words for row in window.rows), WIDTH)
+    canvas = Drawing(name, f"Bits that survive. {window.title}", "\n".join(row.words for row in window.rows))
     high, low = window.span
     across = min(WIDEST, (WIDTH - 2) / (high - low + 1))
     y = 0.0
