@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mmaprobe
@@ -163,6 +163,7 @@ def test_what_is_too_wide_is_a_card_a_row() -> None:
     st.lists(st.tuples(st.text("ab.", min_size=1, max_size=40), st.text("xy ", max_size=80)), min_size=1, max_size=4),
     st.integers(10, 120),
 )
+@example([("aaaa", " xxxx")], 10)
 def test_no_word_is_ever_broken(rows: list[tuple[str, str]], width: int) -> None:
     said = shown([{"id": one, "text": other} for one, other in rows], width)
     for one, other in rows:

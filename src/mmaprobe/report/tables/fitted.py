@@ -33,7 +33,7 @@ class FittedTable:
             justify = "right" if right else "left"
             drawn.add_column(Text(name, style="bold"), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
         for row in self.rows:
-            drawn.add_row(*map(Text, row))
+            drawn.add_row(*(Text(_from_its_words(text, width)) for text, width in zip(row, widths, strict=True)))
         yield drawn
 
     def widths(self, width: int) -> list[int] | None:
@@ -69,6 +69,12 @@ class FittedTable:
 
 def _longest(words: Sequence[str]) -> int:
     return max((Text(word).cell_len for word in words), default=0)
+
+
+def _from_its_words(text: str, width: int) -> str:
+    """A text whose lines begin with a word where they must be broken: rich breaks a word that a space pushes out."""
+    lines = text.split("\n")
+    return text if _longest(lines) <= width else "\n".join(line.strip() for line in lines)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
