@@ -20,7 +20,7 @@ constexpr int MOST_K = 512, MOST_BLOCK = 64;
 template <class Lane>
 MMAPROBE_HD Of16<Lane> widen(Short x) {
     typedef std::make_signed_t<Lane> Signed;
-    return Of16<Lane>(__builtin_convertvector(x, Of16<Signed>));
+    return Of16<Lane>(converted<Of16<Signed>>(x));
 }
 template <>
 MMAPROBE_HD Wide widen<u64>(Short x) {
@@ -34,7 +34,7 @@ template <>
 MMAPROBE_HD Word widen<u32>(Short x) {
     return Word(to_ints(x));
 }
-MMAPROBE_HD Half low_half(Word x) { return to_halves(x); }
+MMAPROBE_HD Half low_half(const Word& x) { return to_halves(x); }
 MMAPROBE_HD Half low_half(const Wide& x) { return to_halves(low_word(x)); }
 // Numbers of 32 bits without sign in lanes of another kind.
 template <class Lane>
@@ -52,8 +52,8 @@ MMAPROBE_HD Of16<Lane> wider(Word x) {
 }
 
 // Two numbers of 16 bits of each row side by side: those of lanes k and k + 1, k the lower.
-typedef uint16_t HalfPairs __attribute__((vector_size(4 * STRIP)));
-typedef int16_t ShortPairs __attribute__((vector_size(4 * STRIP)));
+using HalfPairs = Vector<uint16_t, 4 * STRIP>;
+using ShortPairs = Vector<int16_t, 4 * STRIP>;
 MMAPROBE_HD HalfPairs twice(Half x) {
     const Word word = to_words(x);
     return HalfPairs(word | word << 16);
@@ -66,20 +66,12 @@ MMAPROBE_HD ShortPairs pair_of(const Number* at) {
     memcpy(&pair, at, sizeof pair);
     return ShortPairs(Word{} + pair);
 }
-MMAPROBE_HD HalfPairs upper_products(HalfPairs x, HalfPairs y) {
-#if defined(__AVX512F__) && defined(__AVX512BW__)
-    return HalfPairs(_mm512_mulhi_epu16(__m512i(x), __m512i(y)));
-#else
-    const Word low = (Word(x) & 0xFFFF) * (Word(y) & 0xFFFF) >> 16, high = (Word(x) >> 16) * (Word(y) >> 16);
-    return HalfPairs(low | (high & 0xFFFF0000u));
-#endif
-}
 template <class Item, class V>
 MMAPROBE_HD Of16<Item> items_of(const V& x) {
     if constexpr (sizeof(V) == STRIP * sizeof(Item))
         return x;
     else
-        return __builtin_convertvector(x, Of16<Item>);
+        return converted<Of16<Item>>(x);
 }
 template <class Item, class V>
 MMAPROBE_HD void store_items(const V& x, char* out) {
@@ -170,7 +162,8 @@ struct Coder {
     // Unsigned codes, padding left out.
     MMAPROBE_HD V code(Exponent exponent, V x) const {
         const Exponent held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
-        return least_of((whole(field - normal) << fraction) + ((implicit | x) >> whole(field - held)), V{} + largest);
+        return least_of((whole(field - normal) << fraction) + shifted_down(implicit | x, whole(field - held)),
+                        V{} + largest);
     }
     // The container's, by signs of which the lowest bit counts.
     MMAPROBE_HD V container(V code, V negative) const {
@@ -201,43 +194,47 @@ typedef u64 Four64 __attribute__((vector_size(2 * STRIP)));
 MMAPROBE_HD Wide four_times(Four64 x) {
 #if defined(__AVX512F__)
     const __m512i items = _mm512_castsi256_si512(__m256i(x));
-    return Wide(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1), items),
-                _mm512_permutexvar_epi64(_mm512_setr_epi64(2, 2, 2, 2, 3, 3, 3, 3), items));
+    return {Wide::Register(_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1), items)),
+            Wide::Register(_mm512_permutexvar_epi64(_mm512_setr_epi64(2, 2, 2, 2, 3, 3, 3, 3), items))};
 #else
-    Wide found;
+    u64 found[STRIP];
     for (int i = 0; i < STRIP; ++i) found[i] = x[i / 4];
-    return found;
+    return load<Wide>(found);
 #endif
 }
 
-// The lanes of a table of 16 that numbers name.
-MMAPROBE_HD Half looked_up(Half table, Half number) {
+// What a table of 16 has at numbers of patterns.  Where a register has only eight of its items, GIVEN, which is nothing, is
+// read as POW2, which is nothing as well.
+static_assert(GIVEN == 8 && POW2 == 0, "the ninth item reads as the first");
+template <class V>
+MMAPROBE_HD V looked_up(const V& table, const V& number) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-    return Half(_mm256_permutexvar_epi16(__m256i(number), __m256i(table)));
+    if constexpr (sizeof(V) == 32) return V(_mm256_permutexvar_epi16(__m256i(number), __m256i(table)));
+    if constexpr (sizeof(V) == 64) return V(_mm512_permutexvar_epi32(__m512i(number), __m512i(table)));
+    if constexpr (sizeof(V) == 128) {
+        const __m512i low = __m512i(table.low), high = __m512i(table.high);
+        return {typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.low), high)),
+                typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.high), high))};
+    }
+#elif defined(__AVX2__)
+    if constexpr (sizeof(V) == 32) {
+        const __m256i items = _mm256_permute4x64_epi64(__m256i(table), 0x44);
+        return V(_mm256_shuffle_epi8(items, __m256i((number & 7) * 0x0202 + 0x0100)));
+    }
+    const auto eight = [](const auto& items, const auto& at) {
+        return U32(_mm256_permutevar8x32_epi32(__m256i(items), __m256i(at)));
+    };
+    if constexpr (sizeof(V) == 64) return {eight(table.low, number.low), eight(table.low, number.high)};
+    if constexpr (sizeof(V) == 128) {
+        const Word numbers = low_word(number), low = low_word(table), high = low_word(table >> 32);
+        return wide(looked_up(low, numbers)) | wide(looked_up(high, numbers)) << 32;
+    }
 #else
-    Half found;
-    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
-    return found;
-#endif
-}
-MMAPROBE_HD Word looked_up(Word table, Word number) {
-#if defined(__AVX512F__)
-    return Word(_mm512_permutexvar_epi32(__m512i(number), __m512i(table)));
-#else
-    Word found;
-    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
-    return found;
-#endif
-}
-MMAPROBE_HD Wide looked_up(const Wide& table, const Wide& number) {
-#if defined(__AVX512F__)
-    const __m512i low = __m512i(table.low), high = __m512i(table.high);
-    return Wide(_mm512_permutex2var_epi64(low, __m512i(number.low), high),
-                _mm512_permutex2var_epi64(low, __m512i(number.high), high));
-#else
-    Wide found;
-    for (int i = 0; i < STRIP; ++i) found[i] = table[number[i] % STRIP];
-    return found;
+    typename Parts<V>::Item items[STRIP], numbers[STRIP], found[STRIP];
+    store(table, items);
+    store(number, numbers);
+    for (int i = 0; i < STRIP; ++i) found[i] = items[numbers[i] % STRIP];
+    return load<V>(found);
 #endif
 }
 
@@ -252,8 +249,7 @@ struct PatternTable {
         for (u32 number : {FULL, TOP2, UPPER}) keep |= at(number, every.keep[number]);
     }
     MMAPROBE_HD static Of16<Lane> at(u32 number, u64 value) {
-        const Short lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-        return widen<Lane>(lanes == int16_t(number)) & Lane(value);
+        return widen<Lane>(row_numbers() == int16_t(number)) & Lane(value);
     }
 };
 
@@ -390,9 +386,11 @@ class AimedTiles {
     // Words of 16 tiles, long before they are read: what lies there in words of one store is read in registers.
     void draw_tiles(u64 index) {
         draw(index, u64(p.side), opened_tile, 0, int(opened_tile.size()), tile_words.data());
-        for (size_t i = 0; i < tile_words.size(); ++i)
-            for (size_t number = 0; number < STRIP; ++number)
-                of_tile[number * words_of_tile() + i] = tile_words[i][number];
+        for (size_t i = 0; i < tile_words.size(); ++i) {
+            u32 words[STRIP];
+            store(tile_words[i], words);
+            for (size_t number = 0; number < STRIP; ++number) of_tile[number * words_of_tile() + i] = words[number];
+        }
     }
 
     // `number`: of 16 tiles whose words were drawn together.
@@ -419,7 +417,7 @@ class AimedTiles {
             under_scale(block, half(8 * (1 + (k + 7) / 8) + block), lane_words, own);
         Short least = fill(NO_TERM), most = fill(NO_TERM);  // of opposites, and of them
         for (int at = 0; at < k; at += STRIP) {
-            const Short here = Short{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < int16_t(k - at);
+            const Short here = row_numbers() < int16_t(k - at);
             least = most_of(least, here ? -own[at / STRIP] : fill(NO_TERM));
             most = most_of(most, here ? own[at / STRIP] : fill(NO_TERM));
             put_profile(at, lane_words[at / STRIP], own[at / STRIP]);
@@ -479,7 +477,8 @@ class AimedTiles {
     }
 
     void make_columns(int first, const Reach& reach) {
-        const Word* const w = drawn.data() + 4;
+        u32 w[4][STRIP];
+        for (int i = 0; i < 4; ++i) store(drawn[size_t(4 + i)], w[i]);
         const Patterns patterns(t.b.fraction, step);
         for (int j = first; j < p.n && j < first + STRIP; ++j) {
             Column& column = columns[size_t(j)];
@@ -541,12 +540,12 @@ class AimedTiles {
                 memcpy(&signs, negative[column.stray] + at, sizeof signs);
                 memcpy(&zero, hollow + at, sizeof zero);
                 const ShortPairs held = least_of(most_of(exponent - drift, low), top), field = most_of(held, normal);
-                HalfPairs code = (HalfPairs(field - normal) << f.fraction) + (digits >> HalfPairs(field - held));
+                HalfPairs code = (HalfPairs(field - normal) << f.fraction) +
+                                 shifted_down(digits, HalfPairs(field - held));
                 code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~zero);
                 signs = (signs ^ uint16_t(column.turn)) << sign_place;
-                if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
-                typedef Item Items __attribute__((vector_size(2 * STRIP * sizeof(Item))));
-                const Items items = __builtin_convertvector(code << f.padding | signs, Items);
+                if (f.nan_rule == NEGATIVE_ZERO) signs &= HalfPairs(code != 0);
+                const auto items = converted<Vector<Item, int(2 * STRIP * sizeof(Item))>>(code << f.padding | signs);
                 const int here = smaller(2 * STRIP, k - at);
                 store_first(items, here, to);
                 to += here;
@@ -646,16 +645,16 @@ class AimedTiles {
             const HalfPairs role = (word ^ mix) * ELEMENT_MIX;
             const ShortPairs alive = ShortPairs(role & 255) < density, beta_k = pair_of(beta + k);
             const ShortPairs number = ShortPairs(Word{} + (u32(k) | u32(k + 1) << 16));
-            ShortPairs exponent = alive ? base - ShortPairs(upper_products(role, spread)) : dead, aimed = alive;
+            ShortPairs exponent = chosen(alive, base - ShortPairs(upper_products(role, spread)), dead), aimed = alive;
             PairLanes to;
             to.signs = ((role >> 8 & vary) | sign) ^ turned;
             to.fractions = (random & keep) | fixed;
             to.zero = zeros & ~alive;
             for (int i = Places - 1; i >= 0; --i) {
                 const ShortPairs here = lanes[i] == number;
-                exponent = here ? exponents[i] : exponent;
-                to.signs = here ? negatives[i] : to.signs;
-                to.fractions = here ? (i == 2 ? (random & keep_third) | fixed_third : own[i]) : to.fractions;
+                exponent = chosen(here, exponents[i], exponent);
+                to.signs = chosen(here, negatives[i], to.signs);
+                to.fractions = chosen(here, i == 2 ? (random & keep_third) | fixed_third : own[i], to.fractions);
                 to.zero &= ~here;
                 aimed |= here;
             }
@@ -665,7 +664,7 @@ class AimedTiles {
             if (target.hollow) {
                 const HalfPairs depth = upper_products(role, HalfPairs{} + uint16_t(f.top - f.normal + 1));
                 to.free = pair_of(hollow + k);
-                to.own = top - (ShortPairs(role & 0x200) != 0 ? ShortPairs{} : ShortPairs(depth));
+                to.own = top - (ShortPairs(depth) & ShortPairs((role & 0x200) == 0));
                 to.zero &= ~to.free;
             }
             if constexpr (Subnormal) {
@@ -676,15 +675,15 @@ class AimedTiles {
         };
         const auto finish = [&](int k, PairLanes x, ShortPairs scale, ShortPairs lost) {
             ShortPairs exponent = x.exponent - scale;
-            if (Subnormal || target.hollow) exponent = x.free ? x.own : exponent;
+            if (Subnormal || target.hollow) exponent = chosen(x.free, x.own, exponent);
             if constexpr (Subnormal || Scaled) x.zero |= lost & (exponent < low);
             if constexpr (Subnormal) x.zero |= x.free & (exponent + scale + pair_of(beta + k) > base);
             const ShortPairs held = least_of(most_of(exponent, low), top), field = most_of(held, normal);
             HalfPairs code = (HalfPairs(field - normal) << f.fraction) +
-                             ((implicit | x.fractions) >> HalfPairs(field - held));
+                             shifted_down(implicit | x.fractions, HalfPairs(field - held));
             code = least_of(code, HalfPairs{} + uint16_t(f.largest)) & HalfPairs(~x.zero);
             HalfPairs signs = (x.signs ^ HalfPairs(pair_of(negative[0] + k))) << sign_place;
-            if (f.nan_rule == NEGATIVE_ZERO) signs = code != 0 ? signs : HalfPairs{};
+            if (f.nan_rule == NEGATIVE_ZERO) signs &= HalfPairs(code != 0);
             const Word codes = Word(code << f.padding | signs);
             char* const to = out + i64(k) * STRIP * i64(sizeof(Item));
             if (k + 1 < k_count)
@@ -709,14 +708,14 @@ class AimedTiles {
                     waiting.put((k - first) / 2, x, moves);
                     ShortPairs missing = x.zero;
                     if (moves) missing |= x.free;
-                    const ShortPairs term = missing ? none : x.exponent;
+                    const ShortPairs term = chosen(missing, none, x.exponent);
                     largest = most_of(largest, term);
                 }
                 const Half lower = to_halves(Word(largest)), upper = to_halves(Word(largest) >> 16);
                 const ShortPairs scale = twice(put(block, first, most_of(Short(lower), Short(upper))));
                 for (int k = first; k < last; k += 2) {
                     const PairLanes x = waiting.of((k - first) / 2, moves);
-                    finish(k, x, scale, Subnormal ? every : x.dead ? lost_dead : lost_alive);
+                    finish(k, x, scale, Subnormal ? every : chosen(x.dead, lost_dead, lost_alive));
                 }
             }
         }
@@ -827,7 +826,7 @@ class AimedTiles {
             if constexpr (sizeof(Lane) == 8)
                 return low_word(top) & 0xFFFF;
             else
-                return __builtin_convertvector(top & 0xFFFF, Word);
+                return converted<Word>(top & 0xFFFF);
         };
         return bits_of(t.a) == 16 ? of(uint16_t{}) : bits_of(t.a) == 32 ? of(u32{}) : of(u64{});
     }
@@ -928,7 +927,7 @@ class AimedTiles {
         // Of lanes of Item, by their words.
         template <class Item>
         auto codes(const Layout& f, Word word) const {
-            const Word kind = is(NO_NUMBERS) ? ((word & 7) > 4 ? word - 3 : word) : word;
+            const Word kind = is(NO_NUMBERS) ? chosen((word & 7) > 4, word - 3, word) : word;
             return special_codes<std::conditional_t<sizeof(Item) == 8, u64, u32>>(f, kind, mixed(word));
         }
         // Where they lie of rows or columns with one each.
@@ -962,15 +961,16 @@ class AimedTiles {
         if (over.is(Overlay::MANY)) return;
         Item codes[STRIP];
         store_items<Item>(over.template codes<Item>(t.a, kind), reinterpret_cast<char*>(codes));
-        const Word places = over.places(drawn[2], t.space.k);
-        for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + row] = codes[row];
+        u32 places[STRIP];
+        store(over.places(drawn[2], t.space.k), places);
+        for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + u32(row)] = codes[row];
     }
     template <class Item>
     void special_results(const Overlay& over, int at) {
         Item* c = reinterpret_cast<Item*>(p.at[2]) + i64(at) * p.n * STRIP;
         for (const Column& column : columns) {
             const Word chosen = mixed(drawn[3] ^ column.word);
-            put_some(chosen >> 24 < over.in_results(), over.template codes<Item>(t.c, mixed(chosen)), c);
+            put_some((chosen >> 24) < over.in_results(), over.template codes<Item>(t.c, mixed(chosen)), c);
             c += STRIP;
         }
     }
@@ -979,22 +979,24 @@ class AimedTiles {
     void special_columns(const Overlay& over, int first) {
         const int k = t.space.k, count = smaller(STRIP, p.n - first);
         Item* const b = reinterpret_cast<Item*>(p.at[1]) + first * k;
-        Word kind = {}, place = {};
+        u32 kinds[STRIP] = {}, places[STRIP] = {};
         for (int j = 0; j < count; ++j) {
-            kind[j] = columns[size_t(first + j)].kinds;
-            place[j] = columns[size_t(first + j)].places;
+            kinds[j] = columns[size_t(first + j)].kinds;
+            places[j] = columns[size_t(first + j)].places;
         }
-        kind = mixed(kind);
+        const Word kind = mixed(load<Word>(kinds));
         Item codes[STRIP];
         for (i32 i = 0; over.is(Overlay::MANY) && i < k; ++i) {
             const Word own = over.own(kind, i);
             store_items<Item>(over.template codes<Item>(t.b, own), reinterpret_cast<char*>(codes));
+            i32 here[STRIP];
+            store(over.here(own), here);
             for (int j = 0; j < count; ++j)
-                if (over.here(own)[j]) b[j * k + i] = codes[j];
+                if (here[j]) b[j * k + i] = codes[j];
         }
         if (over.is(Overlay::MANY)) return;
         store_items<Item>(over.template codes<Item>(t.b, kind), reinterpret_cast<char*>(codes));
-        const Word places = over.places(place, k);
+        store(over.places(load<Word>(places), k), places);
         for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = codes[j];
     }
     // A special value in place of one scale of a row or column in 16, by its word.
@@ -1007,8 +1009,10 @@ class AimedTiles {
     void special_rows(u32 word, int at) {
         const Overlay over(word, t.space.k);
         uint8_t* const scale = reinterpret_cast<uint8_t*>(p.at[3]) + i64(at) * t.space.groups * STRIP;
+        u32 kinds[STRIP];
+        store(drawn[1], kinds);
         for (int row = 0; row < STRIP; ++row)
-            special_scale(drawn[1][row], [&](i32 block, uint8_t code) { scale[block * STRIP + row] = code; });
+            special_scale(kinds[row], [&](i32 block, uint8_t code) { scale[block * STRIP + row] = code; });
         with_item(t.a, [&](auto item) { special_rows<decltype(item)>(over, at); });
         if (t.c.present && over.in_results())
             with_item(t.c, [&](auto item) { special_results<decltype(item)>(over, at); });

@@ -2,6 +2,7 @@
 // rows of a strip at once, in lanes of 16 bits.  Conditions are masks, 0 or -1.
 #pragma once
 #include "cpu/generators/tile.hpp"
+#include "cpu/generators/vectors.hpp"
 #include "model/families.hpp"
 
 namespace mmaprobe {
@@ -11,25 +12,14 @@ namespace {
 
 // A strip's rows (16) as items of one kind.
 template <class Item>
-struct Strip {
-    typedef Item type __attribute__((vector_size(STRIP * sizeof(Item))));
-};
-template <class Item>
-using Of16 = typename Strip<Item>::type;
+using Of16 = Vector<Item, int(STRIP * sizeof(Item))>;
 using Half = Of16<uint16_t>;
 using Short = Of16<int16_t>;
 using Word = Of16<u32>;
 using Int = Of16<i32>;
+using Wide = Of16<u64>;
 
 MMAPROBE_HD Short fill(i32 x) { return Short{} + int16_t(x); }
-template <class V>
-MMAPROBE_HD V least_of(V x, V y) {
-    return x < y ? x : y;
-}
-template <class V>
-MMAPROBE_HD V most_of(V x, V y) {
-    return x > y ? x : y;
-}
 MMAPROBE_HD Short hold(Short x, Short low, Short high) { return least_of(most_of(x, low), high); }
 
 // 16 bits of each row to 32 and back: zeros above, or signs, or what is above cut off.
@@ -37,112 +27,80 @@ MMAPROBE_HD Word to_words(Half x) {
 #if defined(__AVX512F__)
     return Word(_mm512_cvtepu16_epi32(__m256i(x)));
 #else
-    return __builtin_convertvector(x, Word);
+    return converted<Word>(x);
 #endif
 }
 MMAPROBE_HD Int to_ints(Short x) {
 #if defined(__AVX512F__)
     return Int(_mm512_cvtepi16_epi32(__m256i(x)));
 #else
-    return __builtin_convertvector(x, Int);
+    return converted<Int>(x);
 #endif
 }
-MMAPROBE_HD Half to_halves(Word x) {
+MMAPROBE_HD Half to_halves(const Word& x) {
 #if defined(__AVX512F__)
     return Half(_mm512_cvtepi32_epi16(__m512i(x)));
+#elif defined(__AVX2__)
+    const Word low = x & 0xFFFF;
+    return Half(_mm256_permute4x64_epi64(_mm256_packus_epi32(__m256i(low.low), __m256i(low.high)), 0xD8));
 #else
-    return __builtin_convertvector(x & 0xFFFF, Half);
+    return converted<Half>(x & 0xFFFF);
 #endif
 }
 
-// 64 bits of each row.  Two registers of the widest, for compilers go through one vector of as many bits item by item.
+// 64 bits of each row out of 32 or 16, signs kept, and the lower 32.
 #if defined(__AVX512F__)
-struct Wide {
-    typedef u64 Eight __attribute__((vector_size(64)));
-    Eight low, high;
-
-    Wide() = default;
-    MMAPROBE_HD Wide(Eight first, Eight last) : low(first), high(last) {}
-    MMAPROBE_HD Wide(u64 x) : low(Eight{} + x), high(low) {}
-    MMAPROBE_HD explicit Wide(__m512i first, __m512i last) : low(Eight(first)), high(Eight(last)) {}
-
-#define MMAPROBE_OPERATOR(op) \
-    friend MMAPROBE_HD Wide operator op(const Wide& x, const Wide& y) { \
-        return {Eight(x.low op y.low), Eight(x.high op y.high)}; \
-    }
-    MMAPROBE_OPERATOR(+)
-    MMAPROBE_OPERATOR(-)
-    MMAPROBE_OPERATOR(*)
-    MMAPROBE_OPERATOR(&)
-    MMAPROBE_OPERATOR(|)
-    MMAPROBE_OPERATOR(^)
-    MMAPROBE_OPERATOR(<<)
-    MMAPROBE_OPERATOR(>>)
-    MMAPROBE_OPERATOR(==)
-    MMAPROBE_OPERATOR(!=)
-    MMAPROBE_OPERATOR(>)
-#undef MMAPROBE_OPERATOR
-    MMAPROBE_HD Wide operator~() const { return {~low, ~high}; }
-    MMAPROBE_HD Wide& operator&=(const Wide& x) { return *this = *this & x; }
-    MMAPROBE_HD Wide& operator|=(const Wide& x) { return *this = *this | x; }
-};
-template <>
-struct Strip<u64> {
-    typedef Wide type;
-};
 MMAPROBE_HD Wide wide(Word x) {
-    return Wide(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(__m512i(x))),
-                _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(__m512i(x), 1)));
+    return {Wide::Register(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(__m512i(x)))),
+            Wide::Register(_mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(__m512i(x), 1)))};
 }
 MMAPROBE_HD Wide wide(Short x) {
-    return Wide(_mm512_cvtepi16_epi64(_mm256_castsi256_si128(__m256i(x))),
-                _mm512_cvtepi16_epi64(_mm256_extracti128_si256(__m256i(x), 1)));
+    return {Wide::Register(_mm512_cvtepi16_epi64(_mm256_castsi256_si128(__m256i(x)))),
+            Wide::Register(_mm512_cvtepi16_epi64(_mm256_extracti128_si256(__m256i(x), 1)))};
 }
 MMAPROBE_HD Word low_word(const Wide& x) {
     const __m512i lower = _mm512_castsi256_si512(_mm512_cvtepi64_epi32(__m512i(x.low)));
     return Word(_mm512_inserti64x4(lower, _mm512_cvtepi64_epi32(__m512i(x.high)), 1));
 }
-template <>
-MMAPROBE_HD Wide least_of<Wide>(Wide x, Wide y) {
-    return Wide(_mm512_min_epu64(__m512i(x.low), __m512i(y.low)), _mm512_min_epu64(__m512i(x.high), __m512i(y.high)));
+#elif defined(__AVX2__)
+MMAPROBE_HD Wide wide(const Word& x) {
+    const auto eight = [](U32 part) {
+        return Wide::Register{U64(_mm256_cvtepu32_epi64(_mm256_castsi256_si128(__m256i(part)))),
+                              U64(_mm256_cvtepu32_epi64(_mm256_extracti128_si256(__m256i(part), 1)))};
+    };
+    return {eight(x.low), eight(x.high)};
 }
-MMAPROBE_HD Wide chosen(const Wide& where, const Wide& x, const Wide& y) { return (x & where) | (y & ~where); }
-MMAPROBE_HD void store(const Wide& x, void* out) {
-    memcpy(out, &x.low, sizeof x.low);
-    memcpy(static_cast<char*>(out) + sizeof x.low, &x.high, sizeof x.high);
+MMAPROBE_HD Wide wide(Short x) {
+    const auto eight = [](__m128i part) {
+        return Wide::Register{U64(_mm256_cvtepi16_epi64(part)), U64(_mm256_cvtepi16_epi64(_mm_srli_si128(part, 8)))};
+    };
+    return {eight(_mm256_castsi256_si128(__m256i(x))), eight(_mm256_extracti128_si256(__m256i(x), 1))};
+}
+MMAPROBE_HD Word low_word(const Wide& x) {
+    const auto eight = [](const Wide::Register& part) {
+        const __m256 lower = _mm256_shuffle_ps(__m256(part.low), __m256(part.high), 0x88);
+        return U32(_mm256_permute4x64_epi64(__m256i(lower), 0xD8));
+    };
+    return {eight(x.low), eight(x.high)};
 }
 #else
-using Wide = Of16<u64>;
-MMAPROBE_HD Wide wide(Word x) { return __builtin_convertvector(x, Wide); }
-MMAPROBE_HD Wide wide(Short x) { return Wide(__builtin_convertvector(x, Of16<i64>)); }
-MMAPROBE_HD Word low_word(const Wide& x) { return __builtin_convertvector(x & 0xFFFFFFFF, Word); }
+MMAPROBE_HD Wide wide(const Word& x) { return converted<Wide>(x); }
+MMAPROBE_HD Wide wide(Short x) { return Wide(converted<Of16<i64> >(x)); }
+MMAPROBE_HD Word low_word(const Wide& x) { return converted<Word>(x & 0xFFFFFFFF); }
 #endif
-template <class V>
-MMAPROBE_HD void store(const V& x, void* out) {
-    memcpy(out, &x, sizeof x);
-}
-// Of two vectors by a mask.
-template <class Mask, class V>
-MMAPROBE_HD V chosen(Mask where, V x, V y) {
-    return where ? x : y;
-}
 // The lower bits of 64 as items of another kind.
 template <class Item>
 MMAPROBE_HD Of16<Item> narrowed(const Wide& x) {
     if constexpr (sizeof(Item) == 8)
         return x;
+    else if constexpr (sizeof(Item) == 2)
+        return to_halves(low_word(x));
     else
-        return __builtin_convertvector(low_word(x), Of16<Item>);
+        return low_word(x);
 }
+// The numbers of the rows.
+MMAPROBE_HD Short row_numbers() { return Short{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
 
-// The upper halves of products of 16 bits.
-MMAPROBE_HD Half upper_products(Half x, Half y) {
-#if defined(__AVX2__)
-    return Half(_mm256_mulhi_epu16(__m256i(x), __m256i(y)));
-#else
-    return to_halves(to_words(x) * to_words(y) >> 16);
-#endif
-}
 // A number below count.
 MMAPROBE_HD Short below(Half word, Short count) { return Short(upper_products(word, Half(count))); }
 MMAPROBE_HD Short below(Half word, i32 count) { return below(word, fill(count)); }
@@ -568,7 +526,7 @@ struct ZeroRows {
 struct SpecialRows {
     static Target target(const Domain& t, u32) { return at_anchor(t, FULL, FULL, FULL, FULL); }
     static Rows rows(const Domain& t, const RowWords& w, const Reach& reach) {
-        const Short m = anchors(t, w, reach), width = Short(Half(below(w.r[7], 46)) >> Half(w.two(0))) + 1;
+        const Short m = anchors(t, w, reach), width = Short(shifted_down(Half(below(w.r[7], 46)), Half(w.two(0)))) + 1;
         Rows x;
         x.base = x.c = m;
         x.spread = x.c_spread = width;
@@ -582,7 +540,7 @@ struct SpecialRows {
 
 MMAPROBE_HD Wide ones_of(Wide bits) { return ((Wide{} + 1) << bits) - 1; }
 template <class V>
-MMAPROBE_HD V kept(Short where, V x) {
+MMAPROBE_HD V kept(Short where, const V& x) {
     return x & V(wide(where));
 }
 
@@ -608,7 +566,7 @@ struct MultiplierRows {
         Rows x;
         x.given = circuit_fraction(fa, kind, below(w.r[7], fa + 1), wide(drawn >> shift));
         if (reach.counts(t)) {
-            const Wide lanes = wide(Word{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+            const Wide lanes = wide(row_numbers());
             x.given = ((reach.turn >> 2) * u64(reach.m) + u64(reach.first) + lanes) & ((u64(1) << fa) - 1);
             mode = Short{};
         }

@@ -13,7 +13,7 @@ MMAPROBE_HD Word twofold_remainder(Word x, u32 m) {
     const u32 once = u32(((u64(1) << 32) + 1) % m);
     const Word near = (x >> 16) * ((once << 16) % m) + (x & 0xFFFF) * once;  // below 2^23
     const Int rest = Int((near >> 11) * (2048 % m) + (near & 2047));  // below 2^19
-    const Int whole = __builtin_convertvector(__builtin_convertvector(rest, Of16<float>) / float(m), Int);
+    const Int whole = converted<Int>(converted<Of16<float>>(rest) / float(m));
     return Word(rest - whole * i32(m));
 }
 
