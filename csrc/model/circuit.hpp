@@ -21,10 +21,10 @@ MMAPROBE_HD Code with_bit(u32 bit, Code x) {
 template <class Code>
 MMAPROBE_HD Code circuit_pattern(i32 fraction, u32 kind, i32 place, Code random) {
     const Code full = (Code(1) << fraction) - 1, moved = full << place, end = moved & (Code(0) - moved);
-    const Code bit = end >> 1, below = end - 1, zebra = Code(0x5555555555555555ull) ^ with_bit(place & 1, ~Code(0));
-    const Code one = when(kind == 2, bit) | when(kind == 3, ~bit) | when(kind == 4, ~below) | when(kind == 5, below) |
-                     when(kind == 6, zebra);
-    return (one & full) | when(kind == 1, full) | when(kind == 0, random) | when(kind == 7, random);
+    const Code zebra = Code(0x5555555555555555ull) ^ with_bit(place & 1, ~Code(0));
+    const Code one = when(kind >> 1 == 1, end >> 1) | when(kind >> 1 == 2, end - 1) | when(kind == 6, zebra);
+    const Code turned = when(kind == 1, ~Code(0)) | when(kind == 3, ~Code(0)) | when(kind == 4, ~Code(0));
+    return ((one ^ turned) & full) | when(kind == 0, random) | when(kind == 7, random);
 }
 
 // What the vectors of a group have in common: random words, and whose turn it is.

@@ -133,7 +133,7 @@ def test_engine_layout_holds_the_same_vectors(instruction):
 
 
 @pytest.mark.parametrize("family", ["cancel", "specials", "multiplier"])
-@pytest.mark.parametrize("instruction", [F16, FLOATS[12]], **by_id)
+@pytest.mark.parametrize("instruction", [F16, FLOATS[5], FLOATS[8], FLOATS[12]], **by_id)
 def test_engine_layout_holds_the_vectors_of_several_pieces(instruction, family):
     if family not in families_for(instruction):
         family = "carries"

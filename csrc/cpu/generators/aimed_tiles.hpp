@@ -1,6 +1,8 @@
 // Whole tiles whose rows aim and whose columns are flat, straight into the engine layout: from the aims of row_aims.hpp to
 // codes, 16 rows at once.  The rules are told in generators/tiles_aimed.py.
 #pragma once
+#include <optional>
+
 #include "cpu/generators/layout.hpp"
 #include "cpu/generators/scaled_tiles.hpp"
 #include "cpu/generators/special_codes.hpp"
@@ -203,41 +205,6 @@ MMAPROBE_HD Wide four_times(Four64 x) {
 #endif
 }
 
-// What a table of 16 has at numbers of patterns.  Where a register has only eight of its items, GIVEN, which is nothing, is
-// read as POW2, which is nothing as well.
-static_assert(GIVEN == 8 && POW2 == 0, "the ninth item reads as the first");
-template <class V>
-MMAPROBE_HD V looked_up(const V& table, const V& number) {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    if constexpr (sizeof(V) == 32) return V(_mm256_permutexvar_epi16(__m256i(number), __m256i(table)));
-    if constexpr (sizeof(V) == 64) return V(_mm512_permutexvar_epi32(__m512i(number), __m512i(table)));
-    if constexpr (sizeof(V) == 128) {
-        const __m512i low = __m512i(table.low), high = __m512i(table.high);
-        return {typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.low), high)),
-                typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.high), high))};
-    }
-#elif defined(__AVX2__)
-    if constexpr (sizeof(V) == 32) {
-        const __m256i items = _mm256_permute4x64_epi64(__m256i(table), 0x44);
-        return V(_mm256_shuffle_epi8(items, __m256i((number & 7) * 0x0202 + 0x0100)));
-    }
-    const auto eight = [](const auto& items, const auto& at) {
-        return U32(_mm256_permutevar8x32_epi32(__m256i(items), __m256i(at)));
-    };
-    if constexpr (sizeof(V) == 64) return {eight(table.low, number.low), eight(table.low, number.high)};
-    if constexpr (sizeof(V) == 128) {
-        const Word numbers = low_word(number), low = low_word(table), high = low_word(table >> 32);
-        return wide(looked_up(low, numbers)) | wide(looked_up(high, numbers)) << 32;
-    }
-#else
-    typename Parts<V>::Item items[STRIP], numbers[STRIP], found[STRIP];
-    store(table, items);
-    store(number, numbers);
-    for (int i = 0; i < STRIP; ++i) found[i] = items[numbers[i] % STRIP];
-    return load<V>(found);
-#endif
-}
-
 // The same by a pattern's number, in lanes.
 template <class Lane>
 struct PatternTable {
@@ -328,6 +295,7 @@ class AimedTiles {
     const Keys keys;
     const u64 counted_from;  // pairs are counted from here
     const TileFamily rule;
+    std::optional<SpecialFormats> formats;  // where special values are laid over
     Place p;
     char* origin[5];
     int blocks_a, blocks_scale;  // of the words of a's elements, and of the numbers of scales
@@ -924,11 +892,10 @@ class AimedTiles {
         bool in_rows() const { return is(IN_ROWS | MANY); }
         bool in_columns() const { return is(IN_COLUMNS | MANY); }
         u32 in_results() const { return C_DENSITY[mode]; }
-        // Of lanes of Item, by their words.
-        template <class Item>
-        auto codes(const Layout& f, Word word) const {
-            const Word kind = is(NO_NUMBERS) ? chosen((word & 7) > 4, word - 3, word) : word;
-            return special_codes<std::conditional_t<sizeof(Item) == 8, u64, u32>>(f, kind, mixed(word));
+        // Of a format, by words.
+        template <class Lane>
+        Of16<Lane> codes(const SpecialCodes<Lane>& of, const Word& word) const {
+            return of.of(is(NO_NUMBERS) ? chosen((word & 7) > 4, word - 3, word) : word, mixed(word));
         }
         // Where they lie of rows or columns with one each.
         Word places(Word word, i32 live) const {
@@ -953,14 +920,15 @@ class AimedTiles {
     void special_rows(const Overlay& over, int at) {
         if (!over.in_rows()) return;
         Item* const a = reinterpret_cast<Item*>(p.at[0]) + i64(at) * t.space.k * STRIP;
+        const auto& a_codes = formats->codes<Item>(0);
         const Word kind = mixed(drawn[1]);
         for (i32 k = 0; over.is(Overlay::MANY) && k < t.space.k; ++k) {
             const Word own = over.own(kind, k);
-            put_some(over.here(own), over.template codes<Item>(t.a, own), a + k * STRIP);
+            put_some(over.here(own), over.codes(a_codes, own), a + k * STRIP);
         }
         if (over.is(Overlay::MANY)) return;
         Item codes[STRIP];
-        store_items<Item>(over.template codes<Item>(t.a, kind), reinterpret_cast<char*>(codes));
+        store_items<Item>(over.codes(a_codes, kind), reinterpret_cast<char*>(codes));
         u32 places[STRIP];
         store(over.places(drawn[2], t.space.k), places);
         for (int row = 0; row < STRIP; ++row) a[places[row] * STRIP + u32(row)] = codes[row];
@@ -968,9 +936,10 @@ class AimedTiles {
     template <class Item>
     void special_results(const Overlay& over, int at) {
         Item* c = reinterpret_cast<Item*>(p.at[2]) + i64(at) * p.n * STRIP;
+        const auto& c_codes = formats->codes<Item>(2);
         for (const Column& column : columns) {
             const Word chosen = mixed(drawn[3] ^ column.word);
-            put_some((chosen >> 24) < over.in_results(), over.template codes<Item>(t.c, mixed(chosen)), c);
+            put_some((chosen >> 24) < over.in_results(), over.codes(c_codes, mixed(chosen)), c);
             c += STRIP;
         }
     }
@@ -979,6 +948,7 @@ class AimedTiles {
     void special_columns(const Overlay& over, int first) {
         const int k = t.space.k, count = smaller(STRIP, p.n - first);
         Item* const b = reinterpret_cast<Item*>(p.at[1]) + first * k;
+        const auto& b_codes = formats->codes<Item>(1);
         u32 kinds[STRIP] = {}, places[STRIP] = {};
         for (int j = 0; j < count; ++j) {
             kinds[j] = columns[size_t(first + j)].kinds;
@@ -988,14 +958,14 @@ class AimedTiles {
         Item codes[STRIP];
         for (i32 i = 0; over.is(Overlay::MANY) && i < k; ++i) {
             const Word own = over.own(kind, i);
-            store_items<Item>(over.template codes<Item>(t.b, own), reinterpret_cast<char*>(codes));
+            store_items<Item>(over.codes(b_codes, own), reinterpret_cast<char*>(codes));
             i32 here[STRIP];
             store(over.here(own), here);
             for (int j = 0; j < count; ++j)
                 if (here[j]) b[j * k + i] = codes[j];
         }
         if (over.is(Overlay::MANY)) return;
-        store_items<Item>(over.template codes<Item>(t.b, kind), reinterpret_cast<char*>(codes));
+        store_items<Item>(over.codes(b_codes, kind), reinterpret_cast<char*>(codes));
         store(over.places(load<Word>(places), k), places);
         for (int j = 0; j < count; ++j) b[j * k + i32(places[j])] = codes[j];
     }
@@ -1074,6 +1044,7 @@ public:
           blocks_scale(domain.space.groups ? domain.space.groups / 8 + 1 : 0), columns(size_t(p.n)),
           drawn(size_t(4 * (2 + blocks_a + 2 * blocks_scale))) {
         memcpy(origin, p.at, sizeof origin);
+        if (rule.special) formats.emplace(t);
         opened.push_back(Opened(keys, ROW, 0));
         opened.push_back(Opened(keys, COLUMN, 0));
         for (int block = 0; block < blocks_a; ++block) opened.push_back(Opened(keys, ELEMENT, u32(block)));

@@ -98,6 +98,47 @@ MMAPROBE_HD Of16<Item> narrowed(const Wide& x) {
     else
         return low_word(x);
 }
+// What a table of 16 has at numbers.
+template <class V>
+MMAPROBE_HD V looked_up(const V& table, const V& number) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    if constexpr (sizeof(V) == 32) return V(_mm256_permutexvar_epi16(__m256i(number), __m256i(table)));
+    if constexpr (sizeof(V) == 64) return V(_mm512_permutexvar_epi32(__m512i(number), __m512i(table)));
+    if constexpr (sizeof(V) == 128) {
+        const __m512i low = __m512i(table.low), high = __m512i(table.high);
+        return {typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.low), high)),
+                typename V::Register(_mm512_permutex2var_epi64(low, __m512i(number.high), high))};
+    }
+#elif defined(__AVX2__)
+    const V upper = V((number & 8) != 0);  // of the table, which two registers hold
+    if constexpr (sizeof(V) == 32) {
+        const __m256i places = __m256i((number & 7) * 0x0202 + 0x0100);
+        const auto eight = [&](int quarters) {
+            const __m256i items = quarters ? _mm256_permute4x64_epi64(__m256i(table), 0xEE)
+                                           : _mm256_permute4x64_epi64(__m256i(table), 0x44);
+            return V(_mm256_shuffle_epi8(items, places));
+        };
+        return chosen(upper, eight(1), eight(0));
+    }
+    if constexpr (sizeof(V) == 64) {
+        const auto eight = [&](const auto& items) {
+            return V(U32(_mm256_permutevar8x32_epi32(__m256i(items), __m256i(number.low))),
+                     U32(_mm256_permutevar8x32_epi32(__m256i(items), __m256i(number.high))));
+        };
+        return chosen(upper, eight(table.high), eight(table.low));
+    }
+    if constexpr (sizeof(V) == 128) {
+        const Word numbers = low_word(number), low = low_word(table), high = low_word(table >> 32);
+        return wide(looked_up(low, numbers)) | wide(looked_up(high, numbers)) << 32;
+    }
+#else
+    typename Parts<V>::Item items[STRIP], numbers[STRIP], found[STRIP];
+    store(table, items);
+    store(number, numbers);
+    for (int i = 0; i < STRIP; ++i) found[i] = items[numbers[i] % STRIP];
+    return load<V>(found);
+#endif
+}
 // The numbers of the rows.
 MMAPROBE_HD Short row_numbers() { return Short{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
 

@@ -168,27 +168,41 @@ __attribute__((noinline)) void encode_addends(const Domain& domain, const Vector
     }
 }
 
-// The same of what mirrors a product, of vectors first .. last - 1: binary64 gives its leading bit, and what follows, cut. Codes of 32 bits are of
+// What mirrors the product of two codes: binary64 gives its leading bit, and what follows, cut.  Codes of 32 bits are of
 // products that are exact there.
 template <class Code>
-__attribute__((noinline)) void mirror_products(const Domain& domain, const Addends& aims, const Code* a, const Code* b,
-                                               const i32* scale, int pitch, int first, int last, u64* c) {
-    const Domain t = domain;
-    const Code sign_a = Code(t.a.sign), sign_b = Code(t.b.sign), bits = Code(~u64(0) >> (64 - 8 * t.c.item));
+MMAPROBE_HD u64 mirrored_code(const Domain& t, Code a, Code b, i32 scale, i32 delta) {
     typedef std::conditional_t<sizeof(Code) == 8, i64, i32> Number;
-    MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) {
+    const Code bits = Code(~u64(0) >> (64 - 8 * t.c.item));
+    const Significand x = significand(t.a, a), y = significand(t.b, b);
+    const double u = double(Number(x.value)), v = double(Number(y.value)), product = u * v;
+    u64 code = __builtin_bit_cast(u64, product);
+    if constexpr (sizeof(Code) == 8) code -= __builtin_fma(u, v, -product) < 0;
+    const u32 negative = u32((a & Code(t.a.sign)) != 0) ^ u32((b & Code(t.b.sign)) == 0);
+    const i32 exponent = i32(code >> 52) - 1023 + x.exponent + y.exponent + scale;
+    const Code fraction = Code((code & ((u64(1) << 52) - 1)) >> (52 - t.c.fraction));
+    const Code moved = encode<Code>(t.c, negative, exponent, fraction) + (Code(i64(delta)) << t.c.padding);
+    return (code ? moved : with_sign<Code>(t.c, negative, 0)) & bits;
+}
+
+// In place of the c of vectors that mirror one of their products.
+template <class Code>
+__attribute__((noinline)) void mirror_products(const Domain& domain, const Addends& aims, const Code* a, const Code* b,
+                                               const i32* scale, int pitch, int count, u64* c) {
+    const Domain t = domain;
+    MMAPROBE_SIDE_BY_SIDE for (int n = 0; n < count; ++n) {
         const int at = larger(aims.mirror[n], 0) * pitch + n;
-        const Significand x = significand(t.a, a[at]), y = significand(t.b, b[at]);
-        const double u = double(Number(x.value)), v = double(Number(y.value)), product = u * v;
-        u64 code = __builtin_bit_cast(u64, product);
-        if constexpr (sizeof(Code) == 8) code -= __builtin_fma(u, v, -product) < 0;
-        const u32 negative = u32((a[at] & sign_a) != 0) ^ u32((b[at] & sign_b) == 0);
-        const i32 exponent = i32(code >> 52) - 1023 + x.exponent + y.exponent + scale[at];
-        const Code fraction = Code((code & ((u64(1) << 52) - 1)) >> (52 - t.c.fraction));
-        const Code moved = encode<Code>(t.c, negative, exponent, fraction) + (Code(i64(aims.delta[n])) << t.c.padding);
-        const Code found = (code ? moved : with_sign<Code>(t.c, negative, 0)) & bits;
+        const u64 found = mirrored_code<Code>(t, a[at], b[at], scale[at], aims.delta[n]);
         c[n] = aims.mirror[n] < 0 ? c[n] : found;
     }
+}
+
+// The c of vectors first .. last - 1 that all mirror the product of their pair.
+template <class Code>
+__attribute__((noinline)) void mirror_pairs(const Domain& domain, const Code* a, const Code* b, int first, int last,
+                                            u64* __restrict c) {
+    const Domain t = domain;
+    MMAPROBE_SIDE_BY_SIDE for (int n = first; n < last; ++n) c[n] = mirrored_code<Code>(t, a[n], b[n], 0, 0);
 }
 
 // What vectors of a tile hold in their lanes and in C, member by member of `Circuit`; what a group has in common stays
@@ -243,6 +257,27 @@ __attribute__((noinline)) void circuit_lanes(const Circuits<Code>& from, i32 liv
         const Codes<Code> pair = from.template get<FAMILY>(n, live, turns).of(k);
         a[n] = pair.a;
         b[n] = pair.b;
+    }
+}
+
+// The same of all lanes, into strips of 16 vectors.
+template <Family FAMILY>
+__attribute__((noinline)) void circuit_strips(const Circuits<u64>& from, i32 live, const CircuitGroup& group, int first,
+                                              int last, u64* __restrict a, u64* __restrict b) {
+    const CircuitGroup turns = group;
+    for (int n = first, next; n < last; n = next) {
+        next = smaller(last, n - n % LEAST_VECTORS + LEAST_VECTORS);
+        for (int k = 0; k < live; ++k) {
+            const int strip = n / LEAST_VECTORS * live + k, at = strip * LEAST_VECTORS + n % LEAST_VECTORS;
+            const auto put = [&](int count) MMAPROBE_INLINED {
+                for (int i = 0; i < count; ++i) {
+                    const Codes<u64> pair = from.template get<FAMILY>(n + i, live, turns).of(k);
+                    a[at + i] = pair.a;
+                    b[at + i] = pair.b;
+                }
+            };
+            next - n == LEAST_VECTORS ? put(LEAST_VECTORS) : put(next - n);
+        }
     }
 }
 
@@ -441,7 +476,7 @@ class Separate {
         }
         t.c.item > 4 ? encode_addends<u64>(t, v, addends, padded, c) : encode_addends<u32>(t, v, addends, padded, c);
         if (sizeof(Code) == 8 || (t.c.item <= 4 && t.a.fraction + t.b.fraction + 2 <= BINARY64_BITS))
-            return mirror_products<Code>(t, addends, a, b, aims.scale, pitch, 0, padded, c);
+            return mirror_products<Code>(t, addends, a, b, aims.scale, pitch, padded, c);
         for (int n = 0; n < count; ++n) {
             if (addends.mirror[n] < 0) continue;
             const int at = addends.mirror[n] * pitch + n;
@@ -566,8 +601,7 @@ class Separate {
             for (int n = first; n < last; ++n) c[n] = pairs.c[n] & bits;
             return;
         }
-        for (int n = first; n < last; ++n) addends.mirror[n] = addends.delta[n] = aims.scale[n] = 0;
-        mirror_products<Code>(t, addends, pairs.a, pairs.b, aims.scale, pitch, first, last, c);
+        mirror_pairs<Code>(t, pairs.a, pairs.b, first, last, c);
     }
 
     // Circuits of floats, group by group.
@@ -575,16 +609,22 @@ class Separate {
     void float_circuits(i64 done, int count, int padded, Circuits<Code>& pairs) {
         const u64 start = call.start + u64(done);
         Code *const a = reinterpret_cast<Code*>(codes.data()), *const b = a + pitch * live;
+        const bool as_they_lie = sizeof(Code) == 8 && t.a.item == 8 && t.b.item == 8 && in_strips(0) && in_strips(1) &&
+                                 !t.space.chunk;
+        const auto out = [&](int role) { return static_cast<u64*>(call.out[role]) + done * live; };
         for (int first = 0, last; first < padded; first = last) {
             const u64 index = start + u64(first);
             last = smaller(padded, first + (1 << GROUP_BITS) - int(index & ((1u << GROUP_BITS) - 1)));
             const CircuitGroup group(t, FAMILY, index, stream.draw(index >> GROUP_BITS, SHARED, 0));
             aim_circuits<FAMILY>(t, stream, v, group, start, first, last, pairs);
-            for (int k = 0; k < live; ++k)
+            if constexpr (sizeof(Code) == 8)
+                if (as_they_lie) circuit_strips<FAMILY>(pairs, live, group, first, last, out(0), out(1));
+            for (int k = 0; !as_they_lie && k < live; ++k)
                 circuit_lanes<FAMILY>(pairs, live, group, k, first, last, a + k * pitch, b + k * pitch);
             if (t.c.present) circuit_addends(pairs, group.mirrors, first, last);
         }
-        store_circuits(done, count, a, b);
+        if (!as_they_lie) return store_circuits(done, count, a, b);
+        if (t.c.present) store(t.c, call.out[2], done, c, count);
     }
     template <Family FAMILY>
     void float_circuits(i64 done, int count, int padded) {
