@@ -112,7 +112,7 @@ def test_a_refused_plan_is_red_in_one_line(plan: Path) -> None:
     assert (code, BAD[0][1] in told, len(told.strip().splitlines())) == (4, True, 1)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)], ids=["", "xdist"])
 def test_a_plan_says_what_must_be_compared_at_least(plan: Path, workers: tuple[str, ...]) -> None:
     plan.write_text(PLAN)
     assert pytest_says("validation", *PAIR, "--plan", str(plan), *workers)[0] == 0
@@ -158,7 +158,7 @@ def test_no_generator_is_replaced_by_all(plan: Path) -> None:
     assert (code, "none of the plan's generators fits x86.vpdpwssd" in told) == (1, True), told
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.long)], ids=["", "xdist"])
 def test_a_generator_that_fits_no_instruction_is_named_and_not_red(plan: Path, workers: tuple[str, ...]) -> None:
     """Floats' generators on an integers' device: what fits is compared, what does not is said."""
     plan.write_text(PLAN.replace("500\n", '500\ngenerators = ["tie", "uniform", "zlad"]\n'))
