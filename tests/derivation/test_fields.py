@@ -175,3 +175,17 @@ def test_sums_of_products_begin_with_a_zero_or_not() -> None:
     apart = fields.with_zeros(APART)
     assert fields.without_zeros(apart) == APART != apart
     assert fields.with_zeros(PATH) == PATH  # c is there
+
+
+def test_exact_sums_inside_one_that_is_cut_are_cut_with_a_width_of_their_own() -> None:
+    """What is cut inside few vectors show: an exact sum imitates it, and the width outside is right already."""
+    groups = tuple(Exact((Products(lanes),)) for lanes in ((0, 1), (2, 3)))
+    path = replace(PATH, tree=Fused.alike(groups, 5, "RNE", to=Encode("f32", "RZ")))
+    inside = Fused.alike((Products((0, 1)),), 17, "RNE"), Fused.alike((Products((2, 3)),), 17, "RNE")
+    wanted = Fused.alike(inside, 5, "RNE", to=Encode("f32", "RZ"))
+    made = {
+        reduce(lambda path, edit: edit(path), edits, base).tree
+        for base, axes in fields.odd_ends(path, ())
+        for edits in (product(*axes) if base != path and len(axes) == 2 else ())
+    }
+    assert wanted in made

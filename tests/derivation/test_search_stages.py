@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.derivation import derive
+from mmaprobe.derivation.search import skeletons, stages
 from mmaprobe.derivation.search.fields import complemented
 from mmaprobe.derivation.search.lane_orders import alike
 from mmaprobe.derivation.search.skeletons import all_structures
@@ -15,6 +18,7 @@ from mmaprobe.derivation.search.stages import ENDS, Near, Search
 from mmaprobe.derivation.session import Session, State
 from mmaprobe.devices.base import open_device
 from mmaprobe.devices.model import DatapathDevice
+from mmaprobe.evidence.records import Finding
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused, walk
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.mutate import mutate
@@ -135,3 +139,33 @@ def test_what_imitated_hands_its_numbers_to_other_structures(monkeypatch: pytest
     assert list(search.finished(IMITATION)) == [RIGHT]
     assert set(asked) == {START, RIGHT}
     assert not list(search.finished(IMITATION, otherwise=False))
+
+
+@pytest.mark.parametrize(
+    ("status", "stages_in_order"),
+    [("exact", ["rarely", "all", "all"]), ("bounded", ["all", "rarely", "all"])],
+)
+def test_what_few_units_have_waits_where_the_structure_is_not_known(
+    status: Any, stages_in_order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a window leaves of a summation tree may not hold the right structure: all others come first."""
+    search, ran = Search(State(Session(DEVICE, FORM, 0))), list[str]()
+    near = [Near(RIGHT, 99.0)]
+
+    def stage(name: str) -> Any:
+        def run(*_: Any) -> Iterator[Datapath]:
+            ran.append(name)
+            yield from ()
+            return near
+
+        return run
+
+    monkeypatch.setattr(stages, "read", lambda state: Finding("summation_tree", status, "", None))
+    monkeypatch.setattr(skeletons, "read_structures", lambda *_: all_structures(FORM)[:1])
+    for name in ("_ranked", "_lowered", "_further"):
+        monkeypatch.setattr(search, name, lambda *_: near)
+    monkeypatch.setattr(search, "_rarely", stage("rarely"))
+    monkeypatch.setattr(search, "_of_all", stage("all"))
+    monkeypatch.setattr(search, "rarer", lambda path: iter(()))
+    assert not list(search._structures())
+    assert ran == stages_in_order

@@ -22,7 +22,7 @@ from random_architectures import KINDS
 
 from mmaprobe.derivation.budget import ALLOWANCE
 
-Found = TypeVar("Found")
+Asked, Found = TypeVar("Asked"), TypeVar("Found")
 COSTS = "".join(f"{what:>9}{'max':>8}" for what in ("tiles", "launches", "seconds"))
 
 
@@ -41,7 +41,7 @@ def read(path: Path) -> list[Outcome]:
     return [Outcome(**{**row, "changes": tuple(row["changes"])}) for row in rows]
 
 
-def spread(work: Callable[[int], Found], seeds: Iterable[int], jobs: int) -> Iterator[Found]:
+def spread(work: Callable[[Asked], Found], seeds: Iterable[Asked], jobs: int) -> Iterator[Found]:
     """What the work finds of each seed, in order, from ``jobs`` processes."""
     if jobs == 1:
         yield from map(work, seeds)

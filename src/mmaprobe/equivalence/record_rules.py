@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 from mmaprobe import formats
-from mmaprobe.equivalence.bounds import accumulator_span, trace
+from mmaprobe.equivalence.bounds import accumulator_span, highest, trace
 from mmaprobe.equivalence.conversions import labels_read, odd_first, products_fit, rounded_alike
 from mmaprobe.equivalence.floored_groups import floored_again
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
-from mmaprobe.equivalence.spans import FAR, operand_span
+from mmaprobe.equivalence.spans import Span
 from mmaprobe.equivalence.sum_order import one_operation, same_sum
 from mmaprobe.parameters.datapath import (
     Accumulator,
@@ -85,15 +86,14 @@ def _priority_unread(old: Datapath, new: Datapath, place: str) -> bool:
 
 
 def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
-    """One sum of C and what is made of products: with the most that alignment and first cut add, all of it is less than
-    half a last place of the largest value, so that C stays below the largest, and nothing without C comes near."""
+    """One sum of C and what is made of products: with the most that alignment, by the largest exponent that any term
+    shows, and first cut add, all of it is less than half a last place of the largest value, so that C stays below the
+    largest, and nothing without C comes near."""
     tree = old.tree
     if not _only(old, new, "tree.to.overflow") or old.result or old.c is None or not isinstance(tree, (Fused, Exact)):
         return False
     parts = [term.of if isinstance(term, Term) else term for term in tree.terms]
     inside = [part for part in parts if not isinstance(part, Accumulator)]
-    if any(isinstance(node, Fused) and node.complement for node in walk(tree)):
-        return False
     if len(inside) + 1 != len(parts) or any(_has_accumulator(part) for part in inside) or tree.to is None:
         return False
     c, d, limit = formats.get(old.c), formats.get(tree.to.format), old.product.overflow_exponent
@@ -108,13 +108,20 @@ def _small_products(old: Datapath, new: Datapath, place: str) -> bool:
         return False
     if tree.to.rounding not in ("RZ", "RO") and max(c.fraction_bits, 1) > d.fraction_bits:
         return False
-    keys = [f"tree.terms.{i}" + (".of" if isinstance(tree, Fused) else "") for i, part in enumerate(parts)
-            if not isinstance(part, Accumulator)]  # fmt: skip
-    counts = [len(part.lanes) if isinstance(part, Products) else 1 for part in inside]
-    top = max(spans[key].top for key in keys) + sum(counts).bit_length()
-    added = _added(tree, d.max_exponent) + sum(counts).bit_length()
-    first = d.max_exponent + 2 - tree.to.first[0] if tree.to.first else top
-    return max(top, added, first) + 2 < d.max_exponent - max(c.fraction_bits, d.fraction_bits) - 1
+    of = ".of" if isinstance(tree, Fused) else ""
+    every = [spans[f"tree.terms.{i}{of}"] for i in range(len(parts))]
+    if isinstance(tree, Fused) and highest(tree, every) > max(c.max_exponent, d.max_exponent) + _offset_of_c(tree):
+        return False
+    count = sum(len(part.lanes) if isinstance(part, Products) else 1 for part in inside)
+    top = max(span.top for span, part in zip(every, parts, strict=True) if not isinstance(part, Accumulator))
+    added = count * Fraction(2) ** top + _added(tree, every, count)
+    cut = Fraction(2) ** (d.max_exponent + 2 - tree.to.first[0]) if tree.to.first else 0
+    return added + cut < Fraction(2) ** (d.max_exponent - max(c.fraction_bits, d.fraction_bits) - 1)
+
+
+def _offset_of_c(tree: Fused) -> int:
+    """The places by which C shows another exponent than its own."""
+    return max(term.label_offset for term in tree.terms if isinstance(term.of, Accumulator))
 
 
 def _c_is_whole(tree: Fused | Exact, bits: int) -> bool:
@@ -129,14 +136,19 @@ def _c_is_whole(tree: Fused | Exact, bits: int) -> bool:
     return all(n is None or n - offset >= bits or rounding == "RZ" for n, rounding, offset in rules)
 
 
-def _added(tree: Fused | Exact, top: int) -> int:
-    """The place of what the alignment of a C of exponent ``top`` can add to the size of a term other than it."""
-    if isinstance(tree, Fused):
-        top += max(0, *(term.label_offset for term in tree.terms))
-    rules = [] if isinstance(tree, Exact) else [
-        (term.fraction_bits, term.rounding) for term in tree.terms if not isinstance(term.of, Accumulator)
-    ]  # fmt: skip
-    return max([top + 1 - bits for bits, rounding in rules if bits is not None and rounding != "RZ"], default=-FAR)
+def _added(tree: Fused | Exact, parts: Sequence[Span], count: int) -> Fraction:
+    """What the alignment can add, at most, to the sizes of so many terms beside C: a unit where it cuts them; where
+    they are negated by ones' complement, a unit of the sum's last place to each and to C."""
+    if isinstance(tree, Exact):
+        return Fraction(0)
+    label, added = highest(tree, parts), Fraction(0)
+    rules = [(term.fraction_bits, term.rounding) for term in tree.terms if not isinstance(term.of, Accumulator)]
+    for bits in sorted(bits for bits, rounding in rules if bits is not None and rounding != "RZ")[:1]:
+        added += count * Fraction(2) ** (label - bits)
+    if tree.is_complemented:
+        assert tree.last_place is not None
+        added += (count + 1) * Fraction(2) ** (label - tree.last_place)
+    return added
 
 
 def _small_sum(old: Datapath, new: Datapath, place: str) -> bool:
@@ -156,14 +168,25 @@ def _small_sum(old: Datapath, new: Datapath, place: str) -> bool:
         or (tree.to.rounding in ("RU", "RD", "RA") and "largest" in rules)
     ):
         return False
-    if _has_accumulator(parts[0]) or any(isinstance(node, (Fused, Fma)) for node in walk(parts[0])):
+    if _has_accumulator(parts[0]):
         return False
-    span = operand_span(old.a).top + operand_span(old.b).top + old.step_length.bit_length() + 1
-    return old.scale is None and span + old.step_length < d.max_exponent - d.fraction_bits - 1
+    beside = "tree.x" if tree.y == Accumulator() else "tree.y"
+    return trace(old, accumulator_span(old)).spans[beside].top < d.max_exponent - d.fraction_bits
 
 
 def _has_accumulator(node: Node) -> bool:
     return any(isinstance(part, Accumulator) for part in walk(node))
+
+
+def _code_unread(old: Datapath, new: Datapath, place: str) -> bool:
+    """By cause: where a and b have no infinities and nothing inside a step overflows, no operation is invalid; a NaN of
+    a or b has a code of its own, and that of C stays."""
+    if not _only(old, new, "special.code") or old.special.nan != "cause" or old.scale is not None:
+        return False
+    exact = (old.product.to, old.product.split, old.product.overflow_exponent) == (None, None, None)
+    inside = [node for node in walk(old.tree) if node is not old.tree and getattr(node, "to", None) is not None]
+    finite = not any(formats.get(name).infinity for name in (old.a, old.b))
+    return finite and exact and not inside and all(formats.get(to.format).infinity for to in encodes(old))
 
 
 def _modular(old: Datapath, new: Datapath, place: str) -> bool:
@@ -248,6 +271,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "priority unread": (_priority_unread, "there is no fma, so the place of the accumulator is never read"),
     "small products": (_small_products, "products are too small to carry the largest C over the largest finite value"),
     "small sum": (_small_sum, "the sum of products is too small to carry the largest C over the largest finite value"),
+    "code unread": (_code_unread, "no operand of a product is infinite, so no operation is invalid, and a NaN of an "
+                    "operand has another code"),
     "modular": (_modular, "sums that wrap do not depend on their grouping"),
     "grows": (_grows, "no product is negative, so a sum limited in steps is the sum limited once"),
     "same sum": (lambda old, new, place: same_sum(old, new), "terms of one sum have no order, a sum inside that loses "

@@ -153,8 +153,18 @@ def odd_ends(path: Datapath, precisions: Precisions) -> Iterator[Group]:
     for _, other in scaled_elsewhere(path):
         if roles.term_roles(other):
             yield other, [tied_widths(field_choices.may_be_uncut(other))]
-    if (cut := aligned(path)) != path:
+    yield from _exact_sums_cut(path, terms)
+
+
+def _exact_sums_cut(path: Datapath, terms: list[tuple[str, bool]]) -> Iterator[Group]:
+    """The exact sums aligned and cut: those inside or around sums that are cut already keep a width of their own."""
+    cut = aligned(path)
+    if cut == path:
+        return
+    added = [role for role in roles.term_roles(cut) if role not in terms] if terms else []
+    if not added:
         yield cut, [tied_widths(False), tied_modes()]
+    yield from ((cut, [roles.widths(role, False), roles.modes(role)]) for role in added)
 
 
 def rare(path: Datapath) -> Iterator[Group]:

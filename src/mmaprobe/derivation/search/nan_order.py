@@ -184,12 +184,18 @@ def _beats(x: str, y: str, first: Mapping[Pair, bool]) -> bool:
 
 
 def nan_codes(instruction: Instruction, vectors: Batch, answers: Bits) -> list[int]:
-    """The NaNs that the device answers to special values; that of an invalid operation first."""
+    """The NaNs that the device answers to special values; that of an invalid operation first, those of operands in the
+    order of their codes: which of them is met most often is chance, and where nothing is invalid any one will do."""
     fmt = formats.get(instruction.d)
     is_nan = formats.is_nan(fmt, answers)
     invalid = answers[is_nan & ~nan_operands(replace(instruction, scale=None, scale_size=0), vectors)]
-    codes: dict[int, None] = {}
-    for group in (invalid, answers[is_nan]):
-        values, counts = np.unique(group, return_counts=True)
-        codes |= dict.fromkeys(int(code) for code in values[np.argsort(-counts)][: MOST_CODES - len(codes)])
-    return list(codes) or [fmt.nan_code or 0]
+    first = _most_met(invalid, MOST_CODES)
+    others = sorted(_most_met(answers[is_nan], MOST_CODES - len(first)))
+    return list(dict.fromkeys([*first, *others])) or [fmt.nan_code or 0]
+
+
+def _most_met(codes: Bits, most: int) -> list[int]:
+    """The codes that are met most often, at most so many, those first."""
+    values, counts = np.unique(codes, return_counts=True)
+    found: list[int] = values[np.argsort(-counts, kind="stable")][:most].tolist()
+    return found

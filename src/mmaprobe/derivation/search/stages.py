@@ -239,7 +239,9 @@ class Search:
     # --- structure and numbers
 
     def _structures(self) -> Iterator[Datapath]:
-        """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all."""
+        """Of the structures that a probe of the summation tree leaves, again with more vectors, then of all; what few
+        units have is looked for in a structure that was read whole at once, in what a window leaves after all others.
+        """
         alone, seen, equal = self._ask_plain(1)
         finding = read(self.state)
         if finding.status == "contradictory":  # a broken layout, or a unit that loses 1
@@ -254,7 +256,7 @@ class Search:
             starts = skeletons.starts(self.instruction, self.known, alone, self.codes[0])
             near = self._ranked(starts, seen, BEST if exact else KEPT)
             near = yield from self._agreeing(near, seen, 1 if exact else 0)
-            near = yield from self._rarely(near, seen)
+            near = (yield from self._rarely(near, seen)) if exact else near
         self.session.check_stable()  # no structure fits answers that change
         for times in MORE:
             alone, seen, equal = self._ask_plain(times)
@@ -267,6 +269,8 @@ class Search:
                     near = yield from self._agreeing(near, seen, 1, ALIKE)
             self.session.begin("all structures")
             near = yield from self._of_all(self._lowered(near, seen), seen, equal)
+            if self.known and not exact and times == MORE[0]:
+                near = yield from self._rarely(near, seen)
             yield from self._taken_on(self._further(near, seen))
         if self.contradiction:
             raise ContradictedError(self.contradiction)
