@@ -16,7 +16,7 @@ from typing import TextIO
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree, gemm  # isort: skip
+from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, diff, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
 from mmaprobe.cli.terminal import JSON, app, emit, emitted, ends, typed
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
@@ -25,6 +25,7 @@ from mmaprobe.exit_codes import INTERRUPTED
 
 __all__ = [
     "derive",
+    "diff",
     "evidence",
     "files",
     "gemm",
