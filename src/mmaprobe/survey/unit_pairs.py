@@ -38,6 +38,7 @@ SEED = 78
 STRUCTURE = ("tree", "step", "order")
 """Fields that stand together where two trees have other nodes."""
 Work = tuple[object, ...]
+Runs = tuple[dict[str, list[str]], dict[str, str]]
 Units = dict[Work, dict[Datapath, list[Instruction]]]
 
 
@@ -59,7 +60,7 @@ class UnitPair:
     datapaths, or primitives of one name; ``told``: what they have otherwise, where they are not the same function;
     ``bases``: on what each datapath rests, of an instruction or another; ``asked``: the instruction of each side that
     computes its datapath and nothing around it, where a vector of the pair is one of its vectors; ``name``: of
-    primitives."""
+    primitives, ``names`` being the instructions that are made of them."""
 
     work: Instruction
     sparse: bool
@@ -127,33 +128,37 @@ def paired_primitives(old: ParameterFile, new: ParameterFile) -> PairedUnits:
         )
         for own, other in ((old, new), (new, old))
     ]  # fmt: skip
-    runs = [_runs(file.architecture) for file in (old, new)]
+    runs = {architecture: _runs(architecture) for architecture in {old.architecture, new.architecture}}
     pairs = [
-        _same_named((entry, new.entries[name]), (runs[0].get(name, ""), runs[1].get(name, "")))
+        _same_named((entry, new.entries[name]), (runs[old.architecture], runs[new.architecture]))
         for name, entry in old.entries.items() if name in new.entries
     ]  # fmt: skip
     return PairedUnits(tuple(pairs), (alone[0], alone[1]))
 
 
-def _same_named(entries: tuple[Entry, Entry], asked: tuple[str, str]) -> UnitPair:
+def _same_named(entries: tuple[Entry, Entry], runs: tuple[Runs, Runs]) -> UnitPair:
     first, second = entries
-    paths, name = (first.datapath, second.datapath), (first.primitive,)
+    paths, name = (first.datapath, second.datapath), first.primitive
     found, told = _held(paths)
     if set(first.follows) != set(second.follows):
         told = (*told, ToldDifference("follows", " ".join(first.follows), " ".join(second.follows)))
-    bases = ((first.basis,), (second.basis,))
-    made = plain_instruction(paths[0])
-    return UnitPair(made, False, False, (name, name), paths, found, told, bases, asked, first.primitive)
+    (made_of, bare), (other_made_of, other_bare) = runs
+    names = (tuple(made_of.get(name, ())), tuple(other_made_of.get(name, ())))
+    asked, bases = (bare.get(name, ""), other_bare.get(name, "")), ((first.basis,), (second.basis,))
+    return UnitPair(plain_instruction(paths[0]), False, False, names, paths, found, told, bases, asked, name)
 
 
-def _runs(architecture: str) -> dict[str, str]:
-    """Of each primitive that a dense instruction runs as it is, the first such instruction."""
-    found: dict[str, str] = {}
-    for made in lookup.instructions(architecture):
-        name = None if made.chunk or made.modifiers else bare_primitive(architecture, made)
-        if name is not None:
-            found.setdefault(name, made.id)
-    return found
+def _runs(architecture: str) -> Runs:
+    """Of each primitive the instructions that are made of it, and the first dense one that is nothing else."""
+    made_of: dict[str, list[str]] = {}
+    bare: dict[str, str] = {}
+    for form in lookup.forms(architecture):
+        for name in dict.fromkeys(form.way.primitives):
+            made_of.setdefault(name, []).append(form.first.id)
+        alone = None if form.first.chunk else bare_primitive(architecture, form.first)
+        if alone is not None:
+            bare.setdefault(alone, form.first.id)
+    return made_of, bare
 
 
 def _nearest(first: list[Datapath], second: list[Datapath]) -> list[tuple[Datapath, Datapath]]:

@@ -17,6 +17,7 @@ from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.datapath.meaning import ROUNDINGS, meaning
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.showing import counted
+from mmaprobe.survey.family_kills import FamilyKills, family_kills
 from mmaprobe.survey.unit_pairs import OneSided, PairedUnits, ToldDifference, UnitPair
 
 WORDS: dict[str, tuple[str, dict[str, str], str]] = {
@@ -52,9 +53,10 @@ def exit_code(found: PairedUnits) -> int:
     return EQUAL if all(pair.same for pair in found.pairs) else MISMATCH
 
 
-def difference_lines(found: PairedUnits, names: tuple[str, str]) -> list[str]:
-    """Every pair: what differs and the vector that shows it; pairs of which the same is said stand together."""
-    lines = [line for pairs in alike(found.pairs, names) for line in (*_group(pairs, names), "")]
+def difference_lines(found: PairedUnits, names: tuple[str, str], families: bool = False) -> list[str]:
+    """Every pair: what differs and the vector that shows it, with ``families`` also which families of vectors do; pairs
+    of which the same is said stand together."""
+    lines = [line for pairs in alike(found.pairs, names) for line in (*_group(pairs, names, families), "")]
     for name, other, alone in zip(names, reversed(names), found.alone, strict=True):
         if alone:
             lines += [f"{name} alone, {other} has no such formats with this K: {'; '.join(map(work, alone))}", ""]
@@ -73,11 +75,14 @@ def counts_line(found: PairedUnits) -> str:
 
 
 def alike(pairs: Sequence[UnitPair], names: tuple[str, str]) -> list[list[UnitPair]]:
-    """The pairs, those together of which the same is said whatever vector shows it."""
+    """The pairs, those together of which the same is said whatever vector shows it.
+
+    The vectors of the first of them are shown: it is one that can be explained where one can.
+    """
     groups: dict[tuple[str, ...], list[UnitPair]] = defaultdict(list)
     for pair in pairs:
         groups[tuple(_without_vectors(pair, names))].append(pair)
-    return list(groups.values())
+    return [sorted(group, key=lambda pair: not any(pair.asked)) for group in groups.values()]
 
 
 def work(of: UnitPair | OneSided) -> str:
@@ -91,7 +96,7 @@ def work(of: UnitPair | OneSided) -> str:
     return f"{made.a} x {made.b}{f' + {made.c}' if made.c else ''} -> {made.d}, K = {made.k}{scale}{more}"
 
 
-def _group(pairs: Sequence[UnitPair], names: tuple[str, str]) -> Iterator[str]:
+def _group(pairs: Sequence[UnitPair], names: tuple[str, str], families: bool) -> Iterator[str]:
     """What many pairs have in common is said before they are named, where it is a line; else below the last one."""
     told = list(_told(pairs[0], names))
     brief = len(pairs) > 1 and len(told) == 1
@@ -99,10 +104,30 @@ def _group(pairs: Sequence[UnitPair], names: tuple[str, str]) -> Iterator[str]:
         yield f"{len(pairs)} pairs, {told[0].strip() if brief else 'what differs in each stands below the last one'}:"
     for pair in pairs:
         yield work(pair)
-        for name, ids in zip(names, pair.names, strict=True):
-            yield f"  {name}: {first_of(ids)}"
+        yield from _instructions(pair, names)
     if not brief:
         yield from told
+    if families and pairs[0].found.vector is not None:
+        yield from (f"  {line}" for line in families_lines(list(family_kills(*pairs[0].datapaths))))
+
+
+def _instructions(pair: UnitPair, names: tuple[str, str]) -> Iterator[str]:
+    """The instructions of either side; of one primitive in both once."""
+    if pair.name and pair.names[0] == pair.names[1]:
+        if pair.names[0]:
+            yield f"  in {first_of(pair.names[0])}"
+    else:
+        yield from (f"  {name}: {first_of(ids)}" for name, ids in zip(names, pair.names, strict=True))
+
+
+def families_lines(kills: Sequence[FamilyKills]) -> Iterator[str]:
+    """Which families of vectors show a difference, the best first, and which show none."""
+    showing = sorted((each for each in kills if each.differing), key=lambda each: -each.differing)
+    said = ", ".join(f"{each.family} {each.differing:,}" for each in showing)
+    yield f"answered differently, of {kills[0].vectors:,} vectors of each family: {said or 'none'}"
+    silent = [each.family for each in kills if not each.differing]
+    if silent and showing:
+        yield f"no vector of {', '.join(silent)} shows it"
 
 
 def first_of(ids: Sequence[str]) -> str:
@@ -207,7 +232,7 @@ def explaining(vector: Witness, pair: UnitPair, names: tuple[str, str]) -> list[
     ]
 
 
-def difference_json(found: PairedUnits, names: tuple[str, str]) -> dict[str, Any]:
+def difference_json(found: PairedUnits, names: tuple[str, str], families: bool = False) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "architectures": list(names),
@@ -218,10 +243,17 @@ def difference_json(found: PairedUnits, names: tuple[str, str]) -> dict[str, Any
                 "proof": [step.argument.text for step in pair.found.proof],
                 "differences": [_difference_json(told, pair, names) for told in pair.told],
             }
+            | ({"families": _families_json(pair)} if families else {})
             for pair in found.pairs
         ],
         "alone": dict(zip(names, ([work(each) for each in alone] for alone in found.alone), strict=True)),
     }  # fmt: skip
+
+
+def _families_json(pair: UnitPair) -> dict[str, dict[str, int]]:
+    """Of each family how many of how many vectors both answer differently; none where no vector tells them apart."""
+    kills = family_kills(*pair.datapaths) if pair.found.vector is not None else ()
+    return {each.family: {"differing": each.differing, "vectors": each.vectors} for each in kills}
 
 
 def _difference_json(told: ToldDifference, pair: UnitPair, names: tuple[str, str]) -> dict[str, Any]:

@@ -58,12 +58,13 @@ class DrawnSide:
 
 @dataclass(frozen=True)
 class PairRow:
-    """A pair in a line: what it computes, each side's instructions (none of a primitive, which is named already), and
-    the bases of their datapaths."""
+    """A pair in a line: what it computes, each side's instructions, and the bases of their datapaths.  Of a primitive
+    ``within`` has the instructions that both sides make of it, and ``sides`` none."""
 
     work: str
     sides: tuple[str, str]
     bases: tuple[str, str]
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class DifferenceCard:
 @dataclass(frozen=True)
 class DifferencesPage:
     """Everything that the page shows; ``names``: what the two are called, ``alone``: what one of them computes alone,
-    ``command`` makes the page again."""
+    ``command`` makes the page again, ``remarks`` stand on top."""
 
     names: tuple[str, str]
     total: str
@@ -91,6 +92,7 @@ class DifferencesPage:
     same: tuple[tuple[PairRow, str], ...]
     alone: tuple[tuple[str, tuple[str, ...]], ...]
     command: str
+    remarks: tuple[str, ...] = ()
     version: str = mmaprobe.__version__
 
     @property
@@ -104,14 +106,14 @@ class DifferencesPage:
         return sum(view.both is not None for card in self.cards for view in card.shown)
 
 
-def page_of(found: PairedUnits, names: tuple[str, str], command: str) -> DifferencesPage:
+def page_of(found: PairedUnits, names: tuple[str, str], command: str, remarks: tuple[str, ...] = ()) -> DifferencesPage:
     """The page of what two units have otherwise; a file's name stands for its path."""
     called = _called(names)
     apart = [pairs for pairs in alike(found.pairs, names) if not pairs[0].same]
     same = tuple((_row(pair), standing(pair)) for pair in found.pairs if pair.same)
     alone = tuple((name, tuple(map(work, some))) for name, some in zip(called, found.alone, strict=True) if some)
     cards = tuple(_card(number, pairs, names, called) for number, pairs in enumerate(apart, 1))
-    return DifferencesPage(called, counts_line(found), bool(apart), cards, same, alone, command)
+    return DifferencesPage(called, counts_line(found), bool(apart), cards, same, alone, command, remarks)
 
 
 def render(page: DifferencesPage) -> str:
@@ -125,9 +127,10 @@ def _called(names: tuple[str, str]) -> tuple[str, str]:
 
 
 def _row(pair: UnitPair) -> PairRow:
-    sides = ("" if pair.name else first_of(ids) for ids in pair.names)
-    bases = map(", ".join, pair.bases)
-    return PairRow(work(pair), (next(sides), next(sides)), (next(bases), next(bases)))
+    shared = bool(pair.name) and pair.names[0] == pair.names[1]
+    first, second = (first_of(ids) for ids in pair.names)
+    bases = (", ".join(pair.bases[0]), ", ".join(pair.bases[1]))
+    return PairRow(work(pair), ("", "") if shared else (first, second), bases, first if shared else "")
 
 
 def _card(number: int, pairs: Sequence[UnitPair], names: tuple[str, str], called: tuple[str, str]) -> DifferenceCard:
