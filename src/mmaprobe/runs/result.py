@@ -18,7 +18,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMAT
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.run_summary import EXIT_CODES, NEW
 from mmaprobe.runs.open_questions.answers import Answer
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted_states
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
@@ -154,8 +154,9 @@ def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
 def spent(unreached: int, chosen: int, minimum: int) -> str:
     """That a budget was spent, and whether what must be compared was."""
     if not unreached:
-        return f"the budget was spent; each of {chosen} instructions and states had its least {minimum:,} vectors"
-    return f"the budget was spent; {unreached} of {chosen} instructions and states had less than {minimum:,} vectors"
+        each = "the instruction" if chosen == 1 else f"each of {counted_states(chosen)}"
+        return f"the budget was spent; {each} had its least {minimum:,} vectors"
+    return f"the budget was spent; {unreached} of {counted_states(chosen)} had less than {minimum:,} vectors"
 
 
 def vectors_of(result: Result) -> int:
