@@ -59,8 +59,9 @@ class UnitPair:
     """Instructions of two architectures that multiply the same formats and add as many products, with their
     datapaths, or primitives of one name; ``told``: what they have otherwise, where they are not the same function;
     ``bases``: on what each datapath rests, of an instruction or another; ``asked``: the instruction of each side that
-    computes its datapath and nothing around it, where a vector of the pair is one of its vectors; ``name``: of
-    primitives, ``names`` being the instructions that are made of them."""
+    computes its datapath and nothing around it, so that a vector of the pair is one of its vectors, of a sparse pair
+    that of the lanes which metadata keep; ``name``: of primitives, ``names`` being the instructions that are made of
+    them."""
 
     work: Instruction
     sparse: bool
@@ -200,7 +201,7 @@ def _pair(
     architectures: tuple[str, str],
 ) -> UnitPair:  # fmt: skip
     names, bases = zip(*map(_named_on, forms, architectures), strict=True)
-    asked = ("", "") if work[0] else (names[0][0], names[1][0])
+    asked = (names[0][0], names[1][0])
     return UnitPair(
         plain_instruction(paths[0]), bool(work[0]), bool(work[1]), names, paths, *_held(paths), bases, asked
     )

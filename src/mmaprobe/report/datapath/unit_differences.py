@@ -9,10 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from mmaprobe import formats
-from mmaprobe.catalog.lookup import short
+from mmaprobe.catalog.lookup import instruction, short
+from mmaprobe.derivation.dense_view import simplest_sparse
 from mmaprobe.exit_codes import EQUAL, INCONCLUSIVE, MISMATCH
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.operands.batch import Witness
+from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.datapath.meaning import ROUNDINGS, meaning
 from mmaprobe.report.vectors import vector_text
@@ -226,10 +228,18 @@ def _shown(told: ToldDifference, pair: UnitPair, names: tuple[str, str]) -> Iter
 def explaining(vector: Witness, pair: UnitPair, names: tuple[str, str]) -> list[str]:
     """The commands that follow the units through a vector, of each side that has an instruction for it."""
     return [
-        f"mmaprobe explain {shlex.join([name, short(asked), *vector_text(vector).split()])}"
+        f"mmaprobe explain {shlex.join([name, short(asked), *_operands(vector, pair, asked, name).split()])}"
         for name, asked in zip(names, pair.asked, strict=True)
         if asked
     ]
+
+
+def _operands(vector: Witness, pair: UnitPair, asked: str, architecture: str) -> str:
+    """A vector as the instruction takes it: a sparse one with the simplest metadata that keep these lanes."""
+    if not pair.sparse:
+        return vector_text(vector)
+    made = instruction(asked, architecture)
+    return vector_text(Witness.of(simplest_sparse(made, as_vectors(pair.work, [vector])), vector.d))
 
 
 def difference_json(found: PairedUnits, names: tuple[str, str], families: bool = False) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""Pages of the site that are made from the package."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mmaprobe
+from mmaprobe.probing.questions import PROBES
+
+CONF = Path(__file__).parents[2] / "docs" / "conf.py"
+
+
+@pytest.fixture(scope="module")
+def site() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("site_conf", CONF)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_every_question_has_the_answers_of_units(site: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two units here; those that answer alike stand in one row."""
+    chosen = [each for each in site.ASKED if each[0] in ("A100, f16", "H100, f16")]
+    monkeypatch.setattr(site, "ASKED", chosen)
+    page = "\n".join(site.questions())
+    parts = dict(re.findall(r"(?ms)^## (\w+)$(.*?)(?=^## |\Z)", page))
+    assert list(parts) == list(PROBES)
+    for name, part in parts.items():
+        rows = re.findall(r"(?m)^\| (.*?) \| (.*) \|$", part.partition("|---|")[2])
+        assert sorted(unit for units, _ in rows for unit in units.split("; ")) == ["A100, f16", "H100, f16"], name
+    assert "| H100, f16 | fraction bits kept: products 25, C 25 |" in parts["accumulator_precision"]
+    assert "| A100, f16 | fraction bits kept: products 24, C 24 |" in parts["accumulator_precision"]
+    assert "| A100, f16; H100, f16 | 23 fraction bits, RZ |" in parts["result_rounding"]
+
+
+def test_units_that_are_asked_are_there(site: ModuleType) -> None:
+    for _, name, instruction in site.ASKED:
+        assert mmaprobe.model(name, instruction) is not None
+
+
+def test_an_answer_is_text_and_nothing_else(site: ModuleType) -> None:
+    (row,) = [line for line in site.answers_table({"a|b <i> *x* y_z": ["unit"]}) if line.startswith("| unit | a")]
+    assert row == r"| unit | a\|b \<i> \*x\* y\_z |"
