@@ -6,23 +6,29 @@ import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
 import mmaprobe
 from mmaprobe.probing.questions import PROBES
 
-CONF = Path(__file__).parents[2] / "docs" / "conf.py"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def site() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("site_conf", CONF)
+def loaded(name: str) -> ModuleType:
+    """A script of the documentation as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
+
+
+@pytest.fixture(scope="module")
+def site() -> ModuleType:
+    return loaded("conf")
 
 
 def test_every_question_has_the_answers_of_units(site: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +54,18 @@ def test_units_that_are_asked_are_there(site: ModuleType) -> None:
 def test_an_answer_is_text_and_nothing_else(site: ModuleType) -> None:
     (row,) = [line for line in site.answers_table({"a|b <i> *x* y_z": ["unit"]}) if line.startswith("| unit | a")]
     assert row == r"| unit | a\|b \<i> \*x\* y\_z |"
+
+
+def test_pictures_of_words_are_those_that_the_script_draws() -> None:
+    """Each is on the page, of a few kB, and has a title, a description and nothing that runs or is fetched."""
+    drawn = loaded("word_pictures").pictures()
+    kept = {path.name: path.read_text("utf-8") for path in (DOCS / "images" / "words").iterdir()}
+    assert kept == drawn
+    assert set(re.findall(r"\(images/words/(\w+\.svg)\)", (DOCS / "words.md").read_text("utf-8"))) == set(drawn)
+    for name, text in drawn.items():
+        root = ElementTree.fromstring(text)
+        tags = {each.tag.partition("}")[2] for each in root.iter()}
+        assert tags <= {"svg", "style", "title", "desc", "rect", "line", "text"}, name
+        assert {"title", "desc", "style"} <= tags
+        assert len(text) < 16_000
+        assert "url(" not in text
