@@ -27,7 +27,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_what_changes_is_said_with_its_vector(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ONE_LESS, "--json"]) == 1
-    (pair,) = json.loads(capsys.readouterr().out)["pairs"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["remarks"] == ["edited is sm_90a with tree.fraction_bits=24 in 1 primitive"]
+    (pair,) = document["pairs"]
     assert pair["work"] == UNIT
     (told,) = pair["differences"]
     assert told["values"] == {"sm_90a": "25", "edited": "24"}
@@ -83,6 +85,8 @@ def test_of_several_those_change_that_can() -> None:
     assert not any(name.startswith(("DMMA", "IMMA", "FFMA")) for name in changed)
     two = altered(file, [field_change("tree.fraction_bits=24"), field_change("tree.to.rounding=RNE")], UNIT, "sm_90a")
     tree = two.entries[UNIT].datapath.tree
+    read = [field_change("special.nan=local"), field_change("special.quiet=false")]  # read once NaNs have payloads
+    assert not altered(file, read, UNIT, "sm_90a").entries[UNIT].datapath.special.quiet
     assert (tree.terms[0].fraction_bits, two.entries[UNIT].datapath.root.rounding) == (24, "RNE")  # type: ignore[union-attr]
 
 
@@ -100,6 +104,9 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "--write keeps what --set changes" in refused(capsys, "sm_90a", "sm_80", "--write", file)
     assert "a parameter file's name ends in .toml" in refused(capsys, *ONE_LESS[1:], "--write", str(tmp_path / "mine"))
     assert "no instruction of sm_90a matches" in refused(capsys, "sm_90a", "--set", "step=8", "-i", "*zz")
+    unread = "means nothing there: what this datapath computes does not read it"
+    for change in ("special.quiet=false", "special.priority=c a b", "tree.carry=saturate", "tree.to.tininess=before"):
+        assert unread in refused(capsys, "sm_90a", "-i", UNIT, "--set", change)
     said = refused(capsys, "sm_90a", "-i", TILE)
     assert "Name a second ARCH, or a change with --set FIELD=VALUE" in said
     assert fields_that_are_said(load("sm_90a"), TILE).endswith(

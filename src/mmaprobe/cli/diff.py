@@ -28,7 +28,7 @@ PAGE = "differences.html"
 def diff_command(
     context: typer.Context,
     first: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
-    second: Annotated[str | None, typer.Argument(metavar="[ARCH]", help=f"{PARAMETERS} Or none, with --set.")] = None,
+    second: Annotated[str | None, typer.Argument(metavar="ARCH", help=f"{PARAMETERS} Or none, with --set.")] = None,
     instruction: GlobOption = "*",
     changes: Annotated[
         list[str] | None,
@@ -110,7 +110,7 @@ def _show(
     if html is not None:
         _write(found, names, html, as_json, remarks)
     elif as_json:
-        emit(unit_differences.difference_json(found, names, bool(remarks)))
+        emit({**unit_differences.difference_json(found, names, bool(remarks)), "remarks": list(remarks)})
     else:
         lines = unit_differences.difference_lines(found, names, bool(remarks))
         head = [line for remark in remarks for line in (remark, "")]

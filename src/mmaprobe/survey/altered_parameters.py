@@ -13,6 +13,7 @@ from mmaprobe.parameters.diff import is_structure
 from mmaprobe.parameters.files import Entry, ParameterFile
 from mmaprobe.parameters.lookup import entries_for
 from mmaprobe.parameters.mutate import mutate
+from mmaprobe.parameters.neighbours import means_something
 from mmaprobe.parameters.table import fields, flatten, to_table
 
 SAID = 12
@@ -56,7 +57,9 @@ def altered(file: ParameterFile, changes: Sequence[FieldChange], wanted: str, ca
         except UsageError as error:
             refused[name] = error
             continue
-        if path != before:
+        if not any(means_something(each, change.field) for each in (before, path) for change in changes):
+            refused[name] = UsageError(f"{said} means nothing there: what this datapath computes does not read it")
+        elif path != before:
             found[name] = replace(
                 file.entries[name], datapath=path, basis="predicted", source=f"{called} with {said}", evidence="",
                 covers=(), notes=(), witnesses=(),
