@@ -71,7 +71,7 @@ def test_a_short_budget_gives_every_step_its_turn(tmp_path: Path) -> None:
     """All steps have a slice before any has a second one; what is left is done when the run goes on."""
     heard = Heard()
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", budget=3.2, clock=Ticking(), listener=heard, **FEW)
-    assert report.ended == "the budget was spent; each of 2 instructions and states had its least 3,000 vectors"
+    assert report.ended == "the budget was spent; each of 2 instructions and control states had its least 3,000 vectors"
     assert heard.steps[: len(NAMES)] == NAMES
     assert all(left is not None and left < 192 for left in heard.left)
     store = Store.open(tmp_path / "e")

@@ -103,7 +103,7 @@ class Report(Showing):
     interrupted: bool = False
     check: bool = False  # whether what is new, or missing without a reason, is a failure
     least: int = 0  # instructions that must be compared
-    unreached: int = 0  # instructions and states below the run's minimum of vectors when the budget was spent
+    unreached: int = 0  # instructions and control states below the run's minimum of vectors when the budget was spent
     steps: tuple[StepRecord, ...] = ()
     failure: int = 0  # exit code of what ended the run early, or of a step that is about no single instruction
     answers: tuple[Answer, ...] = ()  # to the open questions
