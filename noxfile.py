@@ -294,6 +294,7 @@ def docs(session: nox.Session) -> None:
     session.install(".[plot,docs]")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
     session.run("python", "docs/pictures.py")
+    session.run("python", "docs/word_pictures.py")
     session.run("python", "-m", "doctest", "README.md", "docs/layouts.md")
 
 

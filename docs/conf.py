@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import mmaprobe
 from mmaprobe.catalog.architectures import every, ships, tables
 from mmaprobe.probing.questions import PROBES
 from mmaprobe.report.datapath.known import parameter_lines, parameter_rows
@@ -24,19 +25,54 @@ suppress_warnings = ["toc.not_included"]  # the pages of architectures, which a 
 myst_heading_anchors = 4
 autodoc_typehints = "description"
 DOCS = Path(__file__).parent
+ASKED = (
+    ("V100, f16", "sm_70", "mma.m8n8k4.f32.f16.f16.f32"),
+    ("A100, f16", "sm_80", "mma.m16n8k16.f32.f16.f16.f32"),
+    ("H100, f16", "sm_90a", "mma.m16n8k16.f32.f16.f16.f32"),
+    ("H100, FP8", "sm_90a", "wgmma.mma_async.m64n8k32.f32.e4m3.e4m3"),
+    ("H100, f64", "sm_90a", "mma.m8n8k4.f64.f64.f64.f64"),
+    ("RTX 5090, FP8", "sm_120a", "mma.m16n8k32.f32.e4m3.e4m3.f32"),
+    ("MI200, f16", "gfx90a", "v_mfma_f32_16x16x16f16"),
+    ("MI300, f16", "gfx942", "v_mfma_f32_16x16x16_f16"),
+    ("RX 7900, f16", "gfx1100", "v_wmma_f32_16x16x16_f16"),
+    ("x86 AVX-512, bf16", "x86-64", "x86.vdpbf16ps"),
+)
+"""Units whose models are asked every question: what each is called, its architecture, an instruction."""
 MADE = DOCS / "made"
 
 
+def answers() -> dict[str, dict[str, list[str]]]:
+    """By question: each answer with the units that give it."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for title, name, instruction in ASKED:
+        for question, finding in mmaprobe.probe(f"model:{name}", instruction).items():
+            found.setdefault(question, {}).setdefault(finding.text, []).append(title)
+    return found
+
+
+def answers_table(units: dict[str, list[str]]) -> Iterator[str]:
+    """The answers to a question, those that units share in one row."""
+    yield "\n| unit | answer |\n|---|---|"
+    for text, titles in units.items():
+        said = text.replace("\\", r"\\").replace("|", r"\|").replace("*", r"\*").replace("_", r"\_").replace("<", r"\<")
+        yield f"| {'; '.join(titles)} | {said} |"
+    yield ""
+
+
 def questions() -> Iterator[str]:
-    """A section a question: what it asks, the experiment as its file states it, the rivals, its source."""
+    """A section a question: what it asks, the experiment as its file states it, the rivals, its source, and what the
+    models of some units answer."""
+    found = answers()
     yield "# How each question works\n"
     yield "In the order in which they are asked. Each is a file of its own that knows no model and no parameter file."
+    yield "Below each stands what models of some units answer; [their pages](architectures.md) say on what these rest."
     for name, probe in PROBES.items():
         module = inspect.getmodule(probe.experiment)
         assert module is not None
         yield f"\n## {name}\n\n*{probe.asks[0].upper()}{probe.asks[1:]}?*\n"
         yield inspect.cleandoc(str(module.__doc__)).replace("``", "`") + "\n"
         yield f"Rivals: {probe.rivals}. Source: `src/{module.__name__.replace('.', '/')}.py`."
+        yield from answers_table(found.get(name, {}))
 
 
 def architecture(name: str) -> Iterator[str]:

@@ -85,9 +85,15 @@ def codes_text(codes: Iterable[int]) -> str:
     return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, ending: str = "s") -> str:
     """``1 instruction``, ``2,000 instructions``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else ending}"
+
+
+def counted_states(number: int) -> str:
+    """``1 instruction``, ``2,000 instructions and control states``: of how many something is told, each state by
+    itself."""
+    return counted(number, "instruction") + " and control states" * (number != 1)
 
 
 def html_table(caption: str, rows: Sequence[Row]) -> str:

@@ -70,7 +70,7 @@ def test_every_gpu_has_the_plan_and_a_line(three: None, tmp_path: Path) -> None:
     assert visible_gpus() == visible_gpus("cuda") == ["cuda:0", "cuda:1", "cuda:2"]
     found = validate_all_gpus(visible_gpus(), "", PLAN, CampaignOptions(seed=3, out=tmp_path / "out"))
     right, wrong, gone = found
-    assert right.line == "cuda:0 GPU-0000 NVIDIA H100: equal: 12,000 vectors of 1 instructions and control states"
+    assert right.line == "cuda:0 GPU-0000 NVIDIA H100: equal: 12,000 vectors of 1 instruction"
     assert wrong.line.startswith("cuda:1 GPU-0001 NVIDIA H100: ")
     assert "mismatches in 12,000 vectors of 1 instruction, 1 of them wrong" in wrong.line
     assert gone.line == "cuda:2: not here: cuda:2 has fallen off the bus"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -93,3 +94,19 @@ class Page(HTMLParser):
     def text(self) -> str:
         """All that is read."""
         return "".join(self.words)
+
+
+def sound(page: Page, text: str) -> None:
+    """Ids are there once, links and labels lead to one, headings leave no level out, nothing is fetched."""
+    assert not page.open
+    assert len(set(page.ids)) == len(page.ids)
+    assert {target[1:] for target in page.targets} <= set(page.ids)
+    assert all(target.startswith("#") for target in page.targets)
+    assert set(page.labels) <= set(page.ids)
+    assert page.headings[0] == 1
+    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert not page.tags.keys() & {"script", "link", "img", "iframe", "object", "form", "base"}
+    assert not re.search(r"url\(|@import|<[^>]*\bhttps?:", text)
+    assert "default-src 'none'" in text
+    assert page.tags["main"] == page.tags["nav"] == page.tags["header"] == page.tags["footer"] == page.tags["h1"] == 1
+    assert page.tags["svg"] == page.tags["title"] - 1 == page.tags["desc"]

@@ -172,7 +172,7 @@ def test_diff_speaks_of_meaning() -> None:
     lines = [str(change) for change in diff(ampere, hopper) if change.primitive == name]
     assert f"{name}: the sum: fused(c, 0..7) -> fused(c, 0..15)" in lines
     assert f"{name}: fraction bits kept below the largest exponent of the sum: 24 -> 25" in lines
-    assert f"{name}: exponent that a zero shows of the sum: -132 -> -133" in lines
+    assert f"{name}: exponent of a zero in the alignment of the sum: -132 -> -133" in lines
     assert "DMMA.884[f64,f64->f64]: gone" in map(str, diff(ampere, hopper))
     assert "DMMA.884[f64,f64->f64]: new" in map(str, diff(hopper, ampere))
     renamed = replace(ampere, entries={k: replace(e, source="elsewhere") for k, e in ampere.entries.items()})

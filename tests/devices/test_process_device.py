@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from mmaprobe.catalog.lookup import instruction
+from mmaprobe.cli import main
+from mmaprobe.devices import waiting
 from mmaprobe.devices.base import is_device, open_device, run_vectors
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.operands.batch import Batch
@@ -228,3 +231,47 @@ def test_a_program_that_is_another_when_it_starts_anew(program, tmp_path):
         run_vectors(device, KNOWN, operands(1))
     with pytest.raises(DeviceError, match="started anew, it says another hello line than before"):
         run_vectors(device, KNOWN, operands(1))
+
+
+def waiting_for(path: Path, times: int = 1) -> str:
+    """A program that answers so many times, each time only once a file is there, which it takes away."""
+    seen = f"import os, time\nwhile not os.path.exists({str(path)!r}): time.sleep(0.01)\nos.remove({str(path)!r})\n"
+    return HELLO + f"{seen}{TAKE}print('ok 1\\n00000000', flush=True)\n" * times + "sys.stdin.read()\n"
+
+
+def test_a_silent_program_is_said_once(program, tmp_path, monkeypatch):
+    """It goes on when the line was said: the second answer comes as late as the first, and nothing is said again."""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.2)
+    go, lines = tmp_path / "go", []
+
+    def listener(line):
+        lines.append(line)
+        go.touch()
+
+    device = program(waiting_for(go, 2), "timeout=50 ")
+    with waiting.telling(listener):
+        assert run_vectors(device, KNOWN, operands(1)).tolist() == [0]
+        threading.Timer(0.5, go.touch).start()
+        assert run_vectors(device, KNOWN, operands(1)).tolist() == [0]
+    (line,) = lines
+    assert line.startswith(f"waiting for {sys.executable} ")
+    assert "silent for 0.2 s; it may take 50 s; for a longer limit: process:timeout=SECONDS COMMAND; Ctrl-C" in line
+
+
+def test_a_program_that_answers_is_not_waited_for(program):
+    lines = []
+    with waiting.telling(lines.append):
+        assert run_vectors(program(example()), KNOWN, operands(3)).size == 3
+    assert lines == []
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_says_what_it_waits_for(tmp_path, monkeypatch, capsys, as_json):
+    """A program that never says hello ends in one line; the one about waiting comes before, and not beside JSON."""
+    monkeypatch.setattr(waiting, "PATIENCE", 0.1)
+    (tmp_path / "mute.py").write_text("import time\ntime.sleep(60)\n", "utf-8")
+    words = shlex.join([sys.executable, str(tmp_path / "mute.py")])
+    assert main(["probe", KNOWN.id, "-d", f"process:timeout=1 {words}", *["--json"] * as_json]) == 5
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" for ")[0] for line in said[:-1]] == ["mmaprobe: waiting"] * (not as_json)
+    assert "no complete answer within 1 s" in said[-1]

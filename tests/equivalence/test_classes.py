@@ -56,4 +56,6 @@ def test_a_changed_datapath_has_no_shipped_class() -> None:
 
 def test_parameters_say_their_classes() -> None:
     rows = {row["primitive"]: row["classes"] for row in parameter_rows("sm_90a")}
-    assert rows["HMMA.16816.F32[f16,f16->f32]"] == {"exponent that a zero shows of the sum": "<= -124, or none"}
+    assert rows["HMMA.16816.F32[f16,f16->f32]"] == {
+        "exponent of a zero in the alignment of the sum": "<= -124, or none"
+    }

@@ -27,6 +27,7 @@ from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import to_table
 from mmaprobe.probing import QUESTIONS, probe
 from mmaprobe.report.tables.evidence import OTHER_STATES, UNNAMED, verify
+from mmaprobe.showing import counted
 from mmaprobe.toolchain.pack import write_pack
 
 COMMITTED = sorted((Path(__file__).parents[2] / "validation" / "evidence").glob("x86-64+*"))
@@ -97,7 +98,7 @@ def test_the_verdict_names_the_bent_files_and_what_to_do(
     *_, verdict, todo = capsys.readouterr().out.splitlines()
     count = f"{len(names)} of 3 files: {', '.join(names)}"
     assert verdict == f"{folder}: evidence: not what was written: {count}"
-    assert todo.startswith(f"The other files: finished, {2 - len(names)} instructions, ")
+    assert todo.startswith(f"The other files: finished, {counted(2 - len(names), 'instruction')}, ")
     assert todo.endswith("run anew: mmaprobe run --out ANOTHER_FOLDER")
 
 

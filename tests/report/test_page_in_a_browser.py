@@ -69,10 +69,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-@pytest.fixture(scope="module", params=["hopper", "cpu", "wrong"])
+RUNS = ("hopper", "cpu", "wrong")
+
+
+@pytest.fixture(scope="module", params=[*RUNS, "units"])
 def shown(request: pytest.FixtureRequest, folder: Path) -> tuple[Path, Path]:
-    """A run and its page: a GPU's, a CPU's beside an older one, a fault's."""
+    """A run and its page: a GPU's, a CPU's beside an older one, a fault's; and what two units have otherwise."""
     run, page, words = folder / request.param, folder / f"{request.param}.html", list[str]()
+    if request.param == "units":
+        assert main(["diff", "sm_80", "sm_90a", "--html", str(page)]) == 1
+        return run, page
     if request.param == "hopper":
         some_of(HOPPER, run, TILE, WIDE, SPARSE)
     elif request.param == "cpu":
@@ -94,6 +100,7 @@ def kept(browser: Chromium, page: Path, name: str) -> None:
         browser.picture(Path(os.environ["MMAPROBE_SHOTS"]) / f"{page.stem}-{name}.png")
 
 
+@pytest.mark.parametrize("shown", RUNS, indirect=True)
 def test_it_is_whole_and_asks_the_network_for_nothing(browser: Chromium, shown: tuple[Path, Path]) -> None:
     run, page = shown
     browser.media()
@@ -108,6 +115,18 @@ def test_it_is_whole_and_asks_the_network_for_nothing(browser: Chromium, shown: 
     assert counted(browser, "tr[data-row]") == counted(browser, ".card") > 0
     assert all(name in browser.value("document.body.textContent") for name in Store.open(run).parts)
     kept(browser, page, "desk")
+
+
+@pytest.mark.parametrize("shown", ["units"], indirect=True)
+def test_what_two_units_have_otherwise_is_whole(browser: Chromium, shown: tuple[Path, Path]) -> None:
+    browser.media()
+    browser.show(shown[1], *DESK)
+    assert browser.requests() == [shown[1].resolve().as_uri()]
+    assert browser.errors() == []
+    assert counted(browser, "tr[data-row]") == counted(browser, ".card") == 8
+    assert counted(browser, "[data-pair]") == 23
+    assert counted(browser, "[data-difference]") == 9
+    kept(browser, shown[1], "desk")
 
 
 def test_links_lead_to_what_they_name(browser: Chromium, shown: tuple[Path, Path]) -> None:
@@ -151,8 +170,8 @@ def test_texts_can_be_read(browser: Chromium, shown: tuple[Path, Path], scheme: 
 
 def test_in_print_all_is_unfolded(browser: Chromium, shown: tuple[Path, Path]) -> None:
     browser.show(shown[1], 794, 1123)
-    hidden = "[...document.querySelectorAll('details td')].filter(each => each.textContent && !each.checkVisibility"
-    hidden += "({contentVisibilityAuto: true})).length"
+    seen = "each.checkVisibility({contentVisibilityAuto: true})"
+    hidden = f"[...document.querySelectorAll('details :is(td, li)')].filter(each => each.textContent && !{seen}).length"
     assert browser.value(hidden) > 0
     browser.media(medium="print")
     assert browser.value(hidden) == 0
@@ -169,6 +188,7 @@ def test_the_keyboard_reaches_all_and_a_screen_reader_hears_what_is_drawn(
         browser.ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
     assert browser.value("document.activeElement.className") == "skip"
     assert browser.value("document.activeElement.getBoundingClientRect().left") >= 0
+    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
     tree = browser.ask("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in tree if not node["ignored"]]
     assert {"main", "navigation", "banner", "contentinfo", "table", "columnheader", "rowheader", "article"} <= set(

@@ -299,6 +299,31 @@ def test_the_bars_of_a_run() -> None:
     assert bars.bars.tasks[1].fields["count"] == "2 k vectors"
 
 
+def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
+    """Of a million vectors a second 195 million take 3:15; what is cut is the description."""
+    from mmaprobe.report import progress
+
+    clock = [0.0]
+    with progress.RunProgress() as run, progress.CountProgress(10**7) as count, progress.KernelProgress(8) as kernels:
+        for each in (run, count, kernels):
+            each.bars.get_time = lambda: clock[0]
+        run.begin(21, 2 * 10**8)
+        run.at("x86.vfmadd231ph{daz,ftz,rounding=rz}: structure of the sum, what single terms become", 90.0)
+        for _ in range(5):
+            clock[0] += 1
+            run.compared(10**6)
+            count(10**6)
+            kernels("mma")
+        shown = io.StringIO()
+        Console(file=shown, width=80, color_system=None).print(run.bars.make_tasks_table(run.bars.tasks))
+    assert count.bars.tasks[0].fields["count"] == "5 M of 10 M vectors, 1 M/s, 0:05 left"
+    assert kernels.bars.tasks[0].fields["count"] == "5 of 8 kernels, 0:03 left"
+    first, second = shown.getvalue().splitlines()
+    assert "0 of 21 instructions, 1:30 left" in first
+    assert "…" in first
+    assert "5 M of 200 M vectors, 1 M/s, 3:15 left" in second
+
+
 def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headline, titles, cells and classes: whatever a file says of a datapath."""
     from mmaprobe.report.datapath import explain

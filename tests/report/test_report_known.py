@@ -58,7 +58,7 @@ def test_a_difference_of_architectures_is_short() -> None:
     assert ampere[here + 1 : here + 4] == (
         "  the sum: fused(c, 0..7) -> fused(c, 0..15)",
         "  fraction bits kept below the largest exponent of the sum: 24 -> 25",
-        "  exponent that a zero shows of the sum: -132 -> -133",
+        "  exponent of a zero in the alignment of the sum: -132 -> -133",
     )
     assert parameter_diff("sm_80", "sm_80") == FileDifference((), False)
     assert folded(["A.x[1]", "A.y[1]", "A.z[1]", "A.w[1]", "B[2]"]) == "A.x[1], A.y[1], A.z[1] and 1 more A; B[2]"

@@ -149,7 +149,7 @@ def test_resume_needs_the_same_options(tmp_path: Path, change: dict[str, Any]) -
 
 def test_a_tiny_budget_ends_cleanly_and_goes_on(tmp_path: Path) -> None:
     report = mmaprobe.run(MODEL, out=tmp_path / "e", budget=0, **QUICK)
-    assert report.ended == "the budget was spent; 6 of 6 instructions and states had less than 2,000 vectors"
+    assert report.ended == "the budget was spent; 6 of 6 instructions and control states had less than 2,000 vectors"
     assert report.exit_code == 4
     assert not Store.open(tmp_path / "e").finished
     again = mmaprobe.run(MODEL, out=tmp_path / "e", resume=True, **QUICK)

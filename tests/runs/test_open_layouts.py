@@ -130,7 +130,7 @@ def test_a_run_settles_it_and_goes_on(tmp_path: Path) -> None:
     step = json.loads((tmp_path / "steps" / "layouts.json").read_text())
     assert step["result"]["findings"][BYTES]["answer"]["claim"] == "chunks"
     assert report.failure == 0
-    assert report.steps[1].result["text"] == "1,000 vectors of 1 instructions"
+    assert report.steps[1].result["text"] == "1,000 vectors of 1 instruction"
     again = gpu("gfx950", "chunks")
     bring_up(again, steps=("layouts", "recording"), resume=True, **given)
     assert not unsettled(again, instruction(BYTES, "gfx950"))

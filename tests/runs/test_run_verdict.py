@@ -114,8 +114,8 @@ def test_a_budget_that_is_spent_has_its_own_words(
     monkeypatch.setattr(instructions, "validate", cut)
     report = mmaprobe.run(X86, instruction="x86.pmaddwd", vectors=5000, seed=1, budget=60, out=tmp_path / "e")
     assert (report.exit_code, summary_of(report).exit_code) == (code, code)
-    said = "each of 1 instructions and states had its least 1,000 vectors"
-    below = "1 of 1 instructions and states had less than 1,000 vectors"
+    said = "the instruction had its least 1,000 vectors"
+    below = "1 of 1 instruction had less than 1,000 vectors"
     assert report.ended == f"the budget was spent; {below if code else said}"
     store = Store.open(tmp_path / "e")
     assert (store.finished, [part.status for part in store.parts.values()]) == (False, ["partial"])
@@ -127,7 +127,7 @@ def test_a_spent_budget_before_the_first_vector(tmp_path: Path, capsys: pytest.C
     for more in ([], ["--steps", "all"]):
         assert main([*words, *more, "--out", str(tmp_path / f"e{len(more)}")]) == 4
         said = capsys.readouterr().out
-        assert "the budget was spent; 1 of 1 instructions and states had less than 1,000 vectors" in said
+        assert "the budget was spent; 1 of 1 instruction had less than 1,000 vectors" in said
         assert "nothing was compared" not in said
     stopped = mmaprobe.validate(X86, X86, "x86.pmaddwd", 1000, stop=lambda: True)
     assert (stopped.exit_code, stopped.verdict) == (4, "stopped before the first vector")

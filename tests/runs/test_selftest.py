@@ -215,7 +215,7 @@ def test_what_contradicts_itself_is_recorded(tmp_path: Path) -> None:
     assert (report.exit_code, part.validation["flagged"]) == (5, True)
     assert any(finding.status == "contradictory" for finding in part.findings)
     assert list(step.result["sets"]) == [F16]
-    assert step.text == f"1,000 vectors of 1 instructions; {F16} contradicts itself"
+    assert step.text == f"1,000 vectors of 1 instruction; {F16} contradicts itself"
     found = read_recording(tmp_path / "e" / ARCHIVE)
     assert any("witnesses" in each.key for each in found.sets())
 

@@ -71,7 +71,7 @@ def test_a_short_budget_gives_every_step_its_turn(tmp_path: Path) -> None:
     """All steps have a slice before any has a second one; what is left is done when the run goes on."""
     heard = Heard()
     report = mmaprobe.bring_up(MODEL, out=tmp_path / "e", budget=3.2, clock=Ticking(), listener=heard, **FEW)
-    assert report.ended == "the budget was spent; each of 2 instructions and states had its least 3,000 vectors"
+    assert report.ended == "the budget was spent; each of 2 instructions and control states had its least 3,000 vectors"
     assert heard.steps[: len(NAMES)] == NAMES
     assert all(left is not None and left < 192 for left in heard.left)
     store = Store.open(tmp_path / "e")
@@ -193,7 +193,7 @@ def test_the_cpu_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     gpu = Changed()
     gpu.resident, gpu.run_operands = (), print
     report = mmaprobe.bring_up(gpu, out=tmp_path / "gpu", steps=["cpu"], instruction="*")
-    assert report.steps[0].text == "1 instructions, 100,000 vectors, 0 mismatches"
+    assert report.steps[0].text == "1 instruction, 100,000 vectors, 0 mismatches"
     assert Store.open(tmp_path / "gpu" / "cpu").finished
 
 

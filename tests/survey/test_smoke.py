@@ -64,7 +64,7 @@ def test_command() -> None:
     command = ["validate", "model:sm_90a", "model:sm_90a", HOPPER, "--plan", "witnesses"]
     said = CliRunner().invoke(app, command)
     assert said.exit_code == 0
-    assert "vectors of 1 instructions and control states, 0 mismatches" in said.output
+    assert "vectors of 1 instruction, 0 mismatches" in said.output
     form = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert (form["exit_code"], form["mismatches"], form["excluded_one_in"]) == (0, 0, 0)
     assert form["vectors"] == form["instructions"][0]["vectors"] > 0

@@ -13,7 +13,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.datapath.unit_differences import difference_lines
+from mmaprobe.report.datapath.unit_differences import difference_lines, explaining
 from mmaprobe.survey.unit_pairs import PairedUnits, UnitPair, paired
 
 MMA = "mma.m16n8k16.f32.f16.f16.f32"
@@ -84,6 +84,19 @@ def test_the_command_ends_in_commands_that_explain(command: list[str], capsys: p
     for line in again:
         assert main(shlex.split(line)) == 0
     assert "result" in capsys.readouterr().out
+
+
+def test_a_sparse_pair_is_explained_with_its_metadata(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both commands end in the result that is said of their side."""
+    (pair,) = (pair for pair in paired(*AMPERE_HOPPER, "mma.sp.m16n8k16.f32.bf16*").pairs if pair.sparse)
+    told = pair.told[0]
+    assert told.vector is not None
+    commands = explaining(told.vector, pair, AMPERE_HOPPER)
+    assert [command.split()[3] for command in commands] == ["mma.sp.m16n8k16.f32.bf16.bf16.f32"] * 2
+    for command, answer in zip(commands, (told.other, told.vector.d), strict=True):
+        assert "metadata=0x4*4" in command
+        assert main(shlex.split(command)[1:]) == 0
+        assert f"d = {answer:08x}" in capsys.readouterr().out
 
 
 def test_differences_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:

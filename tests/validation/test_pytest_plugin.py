@@ -170,7 +170,7 @@ def test_what_is_skipped_says_why(suite: pytest.Pytester) -> None:
     skipped = entry("skip", instruction="*pmaddw?", suite="probes", reason=BROKEN)
     code, told = expecting(suite, skipped, "-k", "breaks or ubsw")
     assert (code, f"{BROKEN} (known.toml: [[skip]] 1)" in told) == (1, True), told  # one instruction is left, of two
-    assert "1 instructions were asked; at least 2 must be" in told
+    assert "1 instruction were asked; at least 2 must be" in told
     assert "FAILED" not in told
 
 

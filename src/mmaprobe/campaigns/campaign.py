@@ -19,7 +19,7 @@ from mmaprobe.catalog.states import CONTROL_VALUES
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import MANIFEST, Header, Part, Store, read_manifest
 from mmaprobe.exit_codes import INCONCLUSIVE, run_code
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted_states
 from mmaprobe.validation.summary import FamilyCount, Summary, joined
 
 EXAMPLES = 4
@@ -99,9 +99,7 @@ class Campaign(Showing):
 
     def in_a_line(self) -> str:
         """The devices and the counts."""
-        counts = (
-            f"{self.mismatches:,} mismatches in {self.vectors:,} vectors of {len(self.rows)} instructions and states"
-        )
+        counts = f"{self.mismatches:,} mismatches in {self.vectors:,} vectors of {counted_states(len(self.rows))}"
         return f"campaign of {self.device.name} against {self.reference.name}: {counts}, exit code {self.exit_code}"
 
     def as_row(self) -> Row:

@@ -17,7 +17,7 @@ from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
-from mmaprobe.showing import counted
+from mmaprobe.showing import counted, counted_states
 from mmaprobe.survey.smoke import FAMILY
 
 NAMED = 6
@@ -98,7 +98,7 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
     plan = campaign.plan
     yield (
         f"plan {plan['name']}: {campaign.device.name} against {campaign.reference.name}, seed {campaign.seed}: "
-        f"{campaign.vectors:,} vectors of {len(campaign.rows)} instructions and control states, "
+        f"{campaign.vectors:,} vectors of {counted_states(len(campaign.rows))}, "
         f"{campaign.mismatches:,} mismatches"
     )
     generated = sum(map(_generated, campaign.rows))

@@ -16,15 +16,17 @@ from typing import TextIO
 import typer
 
 # in the order in which --help lists them
-from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, files, tree, gemm  # isort: skip
+from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, diff, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
 from mmaprobe.cli.terminal import JSON, app, emit, emitted, ends, typed
+from mmaprobe.devices.waiting import telling
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
 
 __all__ = [
     "derive",
+    "diff",
     "evidence",
     "files",
     "gemm",
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     typed[:] = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:
         return _fail("cannot write to standard output: it is closed", CannotWriteError.exit_code)
-    with interrupting():
+    with interrupting(), telling(_waiting):
         try:
             code = _run(arguments)
             sys.stdout.flush()
@@ -106,9 +108,14 @@ def _cannot_encode(error: UnicodeEncodeError) -> int:
     return _fail(f"cannot write to standard output: {lacking}; {mend}", CannotWriteError.exit_code)
 
 
-def _fail(message: str, code: int) -> int:
-    """The one line of an error, on standard error where that can be written; with ``--json`` a document as well,
-    unless the command has printed its own."""
+def _waiting(line: str) -> None:
+    """What a command waits for; nothing where a program reads what it prints."""
+    if JSON not in typed:
+        _say(line)
+
+
+def _say(message: str) -> None:
+    """A line on standard error, where that can be written."""
     line = printable(f"mmaprobe: {message}")
     if sys.stderr is not None:
         try:
@@ -116,6 +123,12 @@ def _fail(message: str, code: int) -> int:
             print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
         except OSError:
             _leave_nothing(sys.stderr)
+
+
+def _fail(message: str, code: int) -> int:
+    """The one line of an error, on standard error where that can be written; with ``--json`` a document as well,
+    unless the command has printed its own."""
+    _say(message)
     if JSON in typed and code != CannotWriteError.exit_code and not emitted:
         with suppress(OSError):
             emit({"error": printable(message), "exit_code": code})

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from mmaprobe.cli.terminal import (
-    GlobOption,
     JsonOption,
-    app,
     corpus_app,
     emit,
     out,
@@ -19,7 +17,6 @@ from mmaprobe.cli.terminal import (
     show,
     vectors_app,
 )
-from mmaprobe.errors import UsageError
 
 PARAMETERS = "An architecture, or a parameter file: FILE.toml."
 CorpusArgument = Annotated[Path, typer.Argument(metavar="PATH", parser=path, help="Folder of the corpus.")]
@@ -94,40 +91,6 @@ def parameters_show(
     else:
         out().print("\n".join(known.parameter_lines(architecture)) or "nothing is known", markup=False, soft_wrap=True)
     return 0
-
-
-@app.command("diff")
-@parameters_app.command("diff")
-def diff_command(
-    first: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
-    second: Annotated[str, typer.Argument(metavar="ARCH", help=PARAMETERS)],
-    instruction: GlobOption = "*",
-    as_json: JsonOption = False,
-) -> int:
-    """Say why two units differ: what differs, the smallest vector that shows it, both results; exit 1 where any does.
-
-    Of two architectures, instructions with the same formats and K are paired; where one is a parameter file, primitives
-    of one name. Two datapaths are the same function where an argument says so, another one where a vector does.
-    """
-    from mmaprobe.parameters.lookup import file_named
-    from mmaprobe.report.datapath import known, unit_differences
-    from mmaprobe.survey.unit_pairs import paired
-
-    if file_named(first) or file_named(second):
-        if instruction != "*":
-            raise UsageError("--instruction chooses of two architectures; parameter files know primitives")
-        between = known.parameter_diff(first, second)
-        if as_json:
-            emit({"differs": between.differs, "lines": list(between.lines)})
-        else:
-            out().print("\n".join(between.lines) or "no difference", markup=False, soft_wrap=True)
-        return 1 if between.differs else 0
-    found, names = paired(first, second, instruction), (first, second)
-    if as_json:
-        emit(unit_differences.difference_json(found, names))
-    else:
-        out().print("\n".join(unit_differences.difference_lines(found, names)), markup=False, soft_wrap=True)
-    return unit_differences.exit_code(found)
 
 
 @parameters_app.command("write")

@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 
 from mmaprobe.cli.evidence import evidence_show
 from mmaprobe.cli.terminal import JsonOption, app, emit, out, path, refuse
-from mmaprobe.errors import UsageError, printable
+from mmaprobe.errors import printable
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.showing import counted
 
@@ -56,7 +56,7 @@ def report_command(
         refuse(context, ("against",), f"goes with {HTML}; in the terminal: mmaprobe evidence diff OLD NEW")
         return evidence_show(run, as_json)
     from mmaprobe.evidence.store import Store
-    from mmaprobe.report.page import page
+    from mmaprobe.report.page import filling, page
 
     store = Store.open(run)
     if not store.parts:
@@ -64,10 +64,9 @@ def report_command(
         typer.echo(printable(nothing), err=True)
         return INCONCLUSIVE
     file = store.path / PAGE if html == Path(UNNAMED) else html
-    if file.is_dir():
-        raise UsageError(f"{file} is a folder; name a file: {HTML} {file / PAGE}")
+    filling.refuse_folder(file, file / PAGE)
     content = _content(store, None if against is None else Store.open(against))
-    size = page.write(content, file)
+    size = filling.write(page.render(content), file)
     if as_json:
         emit({"schema": 1, "kind": "mmaprobe page", "page": str(file), "bytes": size, **page.counts(content)})
     else:

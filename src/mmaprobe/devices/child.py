@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
+from mmaprobe.devices import waiting
 from mmaprobe.errors import DeviceError, NotHereError
 
 _TAIL = 600
@@ -63,6 +64,7 @@ class Child:
         self._command = command
         self._environment = None if environment is None else {**os.environ, **environment}
         self._timeout, self._late = timeout, late
+        self._waited = False
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
 
@@ -146,12 +148,18 @@ class Child:
             selector.register(stdout, selectors.EVENT_READ)
             if rest:
                 selector.register(stdin, selectors.EVENT_WRITE)
+            silent = time.monotonic() + waiting.PATIENCE
             while not complete(answer) or (rest and answer.startswith(b"ok ")):
-                left = deadline - time.monotonic()
+                until = deadline if self._waited else min(deadline, silent)
+                left = until - time.monotonic()
                 ready = selector.select(left) if left > 0 else []
+                if not ready and until < deadline:
+                    self._wonder()
+                    continue
                 if not ready:
                     said = f"no complete answer within {self._timeout:g} s ({len(answer)} bytes came){self._late}"
                     raise self.failure(said, LateError)
+                silent = time.monotonic() + waiting.PATIENCE
                 for key, _ in ready:
                     if key.fileobj is stdin:
                         rest = _write(stdin, rest)
@@ -162,6 +170,15 @@ class Child:
                     else:
                         raise self.failure(f"{self._death()} after {len(answer)} bytes of its answer")
         return bytes(answer)
+
+    def _wonder(self) -> None:
+        """Say once of what nothing comes."""
+        self._waited = True
+        limit = f"it may take {self._timeout:g} s{self._late}"
+        waiting.tell(
+            f"waiting for {shlex.join(self._command)}, which has been silent for {waiting.PATIENCE:g} s; {limit}; "
+            "Ctrl-C ends it"
+        )
 
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
         """The running child's standard input and output."""

@@ -226,7 +226,7 @@ class Term:
     )
     rounding: str = field(default="RZ", metadata=says("rounding", "rounding", "cut"))
     zero_exponent: int | None = field(
-        default=None, metadata=says("exponent that a zero shows", "zero_exponent", ends=True)
+        default=None, metadata=says("exponent of a zero in the alignment", "zero_exponent", ends=True)
     )
     cutoff: int | None = field(default=None, metadata=says("distance at which a term is dropped", "number"))
     label_offset: int = field(default=0, metadata=says("how much higher its exponent is shown", "offset", "aligned"))

@@ -65,7 +65,7 @@ def datapath_changes(old: Datapath, new: Datapath) -> Iterator[tuple[str, Any, A
     before, after = (dict(flatten(spelt_out_table(each))) for each in (old, new))
     told: set[str] = set()
     for path in dict.fromkeys((*before, *after)):
-        if path.startswith("tree.") and (path not in before or path not in after or _is_structure(path)):
+        if path.startswith("tree.") and (path not in before or path not in after or is_structure(path)):
             continue  # said by the outlines
         if before.get(path) != after.get(path):
             place = _shared_place(path, before, after)
@@ -89,7 +89,8 @@ def _said(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _is_structure(path: str) -> bool:
+def is_structure(path: str) -> bool:
+    """Whether a dotted path is a place in a tree, not a rule of what stands there."""
     last = path.rpartition(".")[2]
     return last.isdigit() or last in ("node", "x", "y", "of", "acc", "lanes")
 

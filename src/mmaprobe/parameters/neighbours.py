@@ -216,6 +216,15 @@ _MEANS: dict[Where, Callable[[Table, Datapath], bool]] = {
 }
 
 
+def means_something(datapath: Datapath, path: str) -> bool:
+    """Whether a field, by its dotted path, is read where it stands: the code of a cause only where NaNs have causes."""
+    for place, holder in _tables(to_table(datapath, full=True), ""):
+        key = path.removeprefix(place)
+        if key in holder and key in FIELDS:
+            return _MEANS[FIELDS[key].where](holder, datapath)
+    return True
+
+
 def _by_one(value: Any, holder: Table, datapath: Datapath) -> Iterator[str]:
     if value != "none":
         yield from (str(value - 1), str(value + 1), "none")

@@ -18,6 +18,7 @@ from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.devices.base import Device, open_device
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.unexpected_ends import interrupting
+from mmaprobe.showing import counted
 
 if TYPE_CHECKING:
     from mmaprobe.campaigns.plan import ValidationPlan
@@ -97,7 +98,7 @@ class Least:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say how many they were."""
         if not self.config.option.collectonly:
-            text = f"{len(self.seen)} instructions {self.what}; at least {self.least} must be"
+            text = f"{counted(len(self.seen), 'instruction')} {self.what}; at least {self.least} must be"
             terminalreporter.write_line(text, red=len(self.seen) < self.least)
 
 

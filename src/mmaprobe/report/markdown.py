@@ -8,6 +8,7 @@ from pathlib import Path
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
+from mmaprobe.showing import counted_states
 
 MOST_ROWS = 2000
 """Rows of a page: GitHub shows at most 1 MiB."""
@@ -35,7 +36,7 @@ def _head(summary: RunSummary, failure: str) -> Iterator[str]:
     yield ""
     yield from [f"- {_plain(summary.notice)}"] * bool(summary.notice)
     yield f"- {summary.vectors:,} vectors, {summary.mismatches:,} mismatches"
-    yield f"- of {len(summary.rows)} instructions and control states {wrong} not equal"
+    yield f"- of {counted_states(len(summary.rows))} {wrong} not equal"
     yield from [f"- {_plain(failure)}"] * bool(failure)
     yield f"- seed {summary.seed}, mmaprobe {_plain(summary.version)}"
 

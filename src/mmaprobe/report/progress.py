@@ -5,27 +5,35 @@ from __future__ import annotations
 from types import TracebackType
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from mmaprobe.errors import printable
 from mmaprobe.report.console import PlainConsole
 
+BAR = 20
+"""Columns of a bar."""
+
 
 class _Line(TextColumn):
-    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it."""
+    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it.
+
+    Where the terminal is narrow it is cut, and not what stands behind it.
+    """
 
     def render(self, task: Task) -> Text:
-        return Text(printable(task.description).replace("\n", r"\n").replace("\t", r"\t"))
+        line = printable(task.description).replace("\n", r"\n").replace("\t", r"\t")
+        return Text(line, no_wrap=True, overflow="ellipsis")
 
 
 def _bars() -> Progress:
     console = PlainConsole(stderr=True)
     return Progress(
         SpinnerColumn(),
-        _Line(""),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
+        _Line("", table_column=Column()),
+        BarColumn(BAR),
+        TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=console,
         disable=not console.is_terminal,
         transient=True,
@@ -38,6 +46,16 @@ def human(count: int) -> str:
         if count >= limit:
             return f"{count / limit:.3g} {unit}" if count % limit else f"{count // limit} {unit}"
     return str(count)
+
+
+def _left(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
+
+
+def _pace(task: Task) -> str:
+    """What a task does a second, and how long it takes yet; nothing before that is known."""
+    told = f", {human(int(task.speed))}/s" if task.speed else ""
+    return told + (f", {_left(task.time_remaining)}" if task.time_remaining else "")
 
 
 class _Bars:
@@ -55,7 +73,7 @@ class _Bars:
 
 
 class CountProgress(_Bars):
-    """One bar that counts vectors; call it with the number just compared."""
+    """One bar that counts vectors, with their rate and the time left; call it with the number just compared."""
 
     def __init__(self, total: int) -> None:
         super().__init__()
@@ -73,8 +91,9 @@ class CountProgress(_Bars):
 
     def __call__(self, vectors: int) -> None:
         self.bars.advance(self.task, vectors)
-        done = int(self.bars.tasks[self.task].completed)
-        self.bars.update(self.task, count=f"{human(done)} of {human(self.total)} vectors")
+        task = self.bars.tasks[self.task]
+        count = f"{human(int(task.completed))} of {human(self.total)} vectors{_pace(task)}"
+        self.bars.update(self.task, count=count)
 
 
 class RunProgress(_Bars):
@@ -108,7 +127,7 @@ class RunProgress(_Bars):
 
     def at(self, text: str, left: float | None) -> None:
         """What the step is at; ``left`` seconds of the budget."""
-        self.left = "" if left is None else f"{int(left) // 60}:{int(left) % 60:02d} left"
+        self.left = "" if left is None else _left(left)
         said = ": ".join(filter(None, (self.name, text)))
         self.bars.update(self.derive, description=said, count=self._derived())
 
@@ -122,9 +141,8 @@ class RunProgress(_Bars):
         self.seen += vectors
         self.bars.update(self.compare, completed=self.seen, visible=True)
         of = "" if self.vectors is None else f" of {human(self.vectors)}"
-        rate = self.bars.tasks[self.compare].speed
-        told = f", {human(int(rate))}/s" if rate else ""
-        self.bars.update(self.compare, count=f"{human(self.seen)}{of} vectors{told}")
+        pace = _pace(self.bars.tasks[self.compare])
+        self.bars.update(self.compare, count=f"{human(self.seen)}{of} vectors{pace}")
 
     def _derived(self) -> str:
         count = "" if self.all is None else f"{self.done} of {self.all} instructions"
@@ -145,5 +163,8 @@ class KernelProgress(_Bars):
 
     def __call__(self, instruction: str) -> None:
         self.bars.advance(self.task)
-        done = int(self.bars.tasks[self.task].completed)
-        self.bars.update(self.task, description=instruction, count=f"{done} of {self.total} kernels")
+        task = self.bars.tasks[self.task]
+        left = f", {_left(task.time_remaining)}" if task.time_remaining else ""
+        self.bars.update(
+            self.task, description=instruction, count=f"{int(task.completed)} of {self.total} kernels{left}"
+        )

@@ -16,6 +16,7 @@ from mmaprobe.generators.families import VERSIONS
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.run_state import FLAGGED, RunState, Work
 from mmaprobe.runs.selftest import kernels
+from mmaprobe.showing import counted
 
 DISTINCT = 1000
 """Vectors recorded of each distinct family, formats and K."""
@@ -59,7 +60,7 @@ def _recorded(
 def _text(run: RunState, sets: dict[str, Any]) -> str:
     count = sum(share[-1] for each in sets.values() for share in each["shares"])
     flagged = [name for name in sets if name in run.parts and FLAGGED in run.parts[name].validation]
-    said = f"{count:,} vectors of {len(sets)} instructions"
+    said = f"{count:,} vectors of {counted(len(sets), 'instruction')}"
     return said + "".join(f"; {name} contradicts itself" for name in flagged)
 
 

@@ -18,7 +18,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMAT
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.run_summary import EXIT_CODES, NEW
 from mmaprobe.runs.open_questions.answers import Answer
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted_states
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
@@ -103,7 +103,7 @@ class Report(Showing):
     interrupted: bool = False
     check: bool = False  # whether what is new, or missing without a reason, is a failure
     least: int = 0  # instructions that must be compared
-    unreached: int = 0  # instructions and states below the run's minimum of vectors when the budget was spent
+    unreached: int = 0  # instructions and control states below the run's minimum of vectors when the budget was spent
     steps: tuple[StepRecord, ...] = ()
     failure: int = 0  # exit code of what ended the run early, or of a step that is about no single instruction
     answers: tuple[Answer, ...] = ()  # to the open questions
@@ -154,8 +154,9 @@ def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
 def spent(unreached: int, chosen: int, minimum: int) -> str:
     """That a budget was spent, and whether what must be compared was."""
     if not unreached:
-        return f"the budget was spent; each of {chosen} instructions and states had its least {minimum:,} vectors"
-    return f"the budget was spent; {unreached} of {chosen} instructions and states had less than {minimum:,} vectors"
+        each = "the instruction" if chosen == 1 else f"each of {counted_states(chosen)}"
+        return f"the budget was spent; {each} had its least {minimum:,} vectors"
+    return f"the budget was spent; {unreached} of {counted_states(chosen)} had less than {minimum:,} vectors"
 
 
 def vectors_of(result: Result) -> int:

@@ -15,6 +15,7 @@ from mmaprobe.generators import families_for
 from mmaprobe.parameters.lookup import load
 from mmaprobe.runs.planned import PlannedValidation, rounds
 from mmaprobe.runs.run_state import RunState, Work
+from mmaprobe.showing import counted
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.fused import LEAST, UnsteadyLaunchError, fused, instead, runs_campaigns
 
@@ -221,4 +222,4 @@ def _text(run: RunState) -> str:
     compared = [part for part in run.parts.values() if part.vectors]
     vectors = sum(part.vectors for part in compared)
     wrong = sum(part.mismatch_count for part in compared)
-    return f"{vectors:,} vectors of {len(compared)} instructions, {wrong:,} mismatches"
+    return f"{vectors:,} vectors of {counted(len(compared), 'instruction')}, {wrong:,} mismatches"

@@ -9,6 +9,7 @@ taken back below it by the term that joins next.  Integers: ``{"positive": "wrap
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -33,9 +34,36 @@ async def probe_overflow(session: ProbeSession) -> Finding:
     names = ("positive", "negative", "inner", "product")
     asked = await together(_beyond(session, 1), _beyond(session, -1), _inner(session), _product(session))
     answer: dict[str, Any] = dict(zip(names, asked, strict=True))
-    text = ", ".join(f"{name} {value}" for name, value in answer.items() if value is not None)
+    text = "; ".join(_said(answer))
     reached = answer["positive"] is not None and answer["negative"] is not None
-    return session.finding("exact" if reached else "bounded", answer, text or "out of reach in these formats")
+    return session.finding("exact" if reached else "bounded", answer, text)
+
+
+ENDS = {"infinity": "an infinity", "largest": "the largest number", "nan": "a NaN", "other": "another number"}
+INNER = {
+    "finite": "partial sums beyond it stay finite", "mixed": "some partial sums beyond it become infinite",
+    "overflows": "partial sums beyond it become infinite", "absent": "there are no partial sums",
+}  # fmt: skip
+PRODUCT = {
+    "finite": "a product beyond it stays finite", "overflows": "a product beyond it becomes infinite",
+    "absent": "no product reaches beyond it",
+}  # fmt: skip
+
+
+def _said(answer: dict[str, Any]) -> Iterator[str]:
+    """An answer in words."""
+    both = answer["positive"], answer["negative"]
+    if both == (None, None):
+        yield "no result of these operands is beyond the largest number"
+    elif both[0] == both[1]:
+        yield f"beyond the largest number, of either sign: {ENDS[both[0]]}"
+    else:
+        signed = [f"{sign}: {ENDS[end]}" for sign, end in zip("+-", both, strict=True) if end is not None]
+        yield f"beyond the largest number, {', '.join(signed)}"
+    if answer["inner"] is not None:
+        yield INNER[answer["inner"]]
+    if answer["product"] is not None:
+        yield PRODUCT[answer["product"]]
 
 
 async def _beyond(session: ProbeSession, sign: int) -> str | None:

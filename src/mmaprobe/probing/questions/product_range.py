@@ -34,7 +34,8 @@ async def probe_product_range(session: ProbeSession) -> Finding:
     large, small = await together(_overflow(session, tree), _small(session, tree))
     answer: dict[str, Any] = {"overflow_exponent": large, "small": small}
     words = {"none": "the largest is finite", "absent": "none exceeds the result's range", None: "hidden"}
-    text = f"large products: {words.get(large, f'infinite from 2^{large}')}; small ones: {small or 'hidden'}"
+    below = {"added": "added up", "cut": "cut off", "absent": "none is below it", None: "hidden"}
+    text = f"large products: {words.get(large, f'infinite from 2^{large}')}; small ones: {below[small]}"
     return session.finding("bounded" if None in answer.values() else "exact", answer, text)
 
 

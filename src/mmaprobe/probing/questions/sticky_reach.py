@@ -18,6 +18,9 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import ProbeSession
 
+DOES = {"tie": "breaks a tie", "borrow": "lowers it when it is subtracted"}
+"""What the smallest term that counts does."""
+
 
 async def probe_sticky_reach(session: ProbeSession) -> Finding:
     """The lowest place that still tips a result (see the module)."""
@@ -37,7 +40,7 @@ async def probe_sticky_reach(session: ProbeSession) -> Finding:
     shown = {name: bits for name, bits in answer.items() if name != "at_least" and bits is not None}
     if not shown:
         return session.finding("inconclusive", answer, "no tiny term changes a result in these formats")
-    text = ", ".join(f"a term {bits} bits below the result still tips a {name}" for name, bits in shown.items())
+    text = ", ".join(f"a term {bits} bits below the result still {DOES[name]}" for name, bits in shown.items())
     more = " or further" if answer["at_least"] else ""
     return session.finding("bounded" if answer["at_least"] else "exact", answer, text + more)
 

@@ -146,10 +146,10 @@ def parameter_diff(first: str, second: str) -> FileDifference:
     if not (lines and found):
         return FileDifference(tuple(lines), differs)
     words = f", {len(rewritten)} of them in other words" if rewritten else ""
+    alike = len(found) - len(differing)
+    are = "1 primitive is" if alike == 1 else f"{alike} primitives are"
     said = "" if differs else "no difference in meaning: "
-    return FileDifference(
-        (*lines, f"{said}{len(found) - len(differing)} primitives are the same in both{words}"), differs
-    )
+    return FileDifference((*lines, f"{said}{are} the same in both{words}"), differs)
 
 
 def _run_alone(architecture: str) -> set[str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 
@@ -13,44 +12,13 @@ from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.derivation.dense_view import sorts
 from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.models.engine import evaluate_many
-from mmaprobe.models.hexfloat import code_value
 from mmaprobe.models.model import bind
 from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.mismatches import bit_fields, format_of, outcome_words, place_words, smallest_kinds
+from mmaprobe.report.mismatches import format_of, outcome_words, place_words, smallest_kinds
+from mmaprobe.report.page.answer_bits import AnswerSide, BothAnswers, marked, places
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.validation.explaining import nearest, says
-
-FIELDS = ("sign", "exponent", "fraction")
-"""The fields of a float's bits, in this order."""
-
-
-@dataclass(frozen=True)
-class BitGroup:
-    """Some bits of a code that belong together, each as its digit and whether the other answer has another one."""
-
-    name: str
-    bits: tuple[tuple[str, bool], ...]
-
-
-@dataclass(frozen=True)
-class AnswerSide:
-    """One answer: who gave it, its code, its value, its bits in groups (none where its format is not known)."""
-
-    who: str
-    code: str
-    value: str = ""
-    groups: tuple[BitGroup, ...] = ()
-
-
-@dataclass(frozen=True)
-class BothAnswers:
-    """A vector with both answers; ``differ`` names the bits that do."""
-
-    vector: str
-    kinds: tuple[str, ...]
-    sides: tuple[AnswerSide, AnswerSide]
-    differ: str
 
 
 @dataclass(frozen=True)
@@ -93,31 +61,9 @@ def _both(vector: Witness, expected: int, name: str, kinds: tuple[str, ...]) -> 
         sides = AnswerSide("device", f"{vector.d:#x}"), AnswerSide("reference", f"{expected:#x}")
         return BothAnswers(vector_text(vector), kinds, sides, "")
     different = vector.d ^ expected
-    words = _places(different) if different else "no bit: not all its answers are this one"
-    first, second = (_side(who, fmt, code, different) for who, code in (("device", vector.d), ("reference", expected)))
-    return BothAnswers(vector_text(vector), kinds, (first, second), words)
-
-
-def _places(different: int) -> str:
-    """``bits 23, 5 to 3``: the places of ones, the highest first, those beside each other together."""
-    places = [bit for bit in reversed(range(different.bit_length())) if different >> bit & 1]
-    runs = [[bit for _, bit in run] for _, run in groupby(enumerate(places), key=lambda each: sum(each))]
-    words = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"bit{'s' * (len(places) > 1)} {', '.join(words)}"
-
-
-def _side(who: str, fmt: formats.Format, code: int, different: int) -> AnswerSide:
-    length = fmt.code_limit.bit_length() - 1
-    groups, place = [], length
-    for number, digits in enumerate(bit_fields(fmt, code).split()):
-        bits = []
-        for digit in digits:
-            place -= 1
-            bits.append((digit, bool(different >> place & 1)))
-        names = FIELDS if fmt.signed else FIELDS[1:]
-        plain = fmt.is_float and not fmt.ignored_high and number < len(names)
-        groups.append(BitGroup(names[number] if plain else "bits", tuple(bits)))
-    return AnswerSide(who, f"{code:#0{-(-length // 4) + 2}x}", code_value(fmt, code), tuple(groups))
+    words = places(different) if different else "no bit: not all its answers are this one"
+    sides = marked(fmt, ("device", vector.d), ("reference", expected))
+    return BothAnswers(vector_text(vector), kinds, sides, words)
 
 
 def _explained(found: Sequence[Mismatch], made: Instruction, architecture: str, path: Datapath) -> Sequence[Mismatch]:

@@ -1,23 +1,19 @@
-"""The report page: its parts put into the template, and the file that it becomes (needs the extra ``report``)."""
+"""The page of a run: its parts, put into the template."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from mmaprobe.errors import NotHereError, printable
-from mmaprobe.evidence.files import write_bytes
 from mmaprobe.evidence.store import MANIFEST, Header
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.page.cards import Card
+from mmaprobe.report.page.filling import filled
 from mmaprobe.report.run_summary import MEANING, RunSummary
 from mmaprobe.report.tables.open_questions import AnswerRow
 from mmaprobe.report.tables.run import not_here_lines
 
-ADVICE = "choose another file with --html FILE"
-MISSING = "a page needs jinja2; type: pip install 'mmaprobe[report]'"
 SIGNS = {"equal": "✓", "mismatch": "✗", "changed": "≠", "failed": "!", "inconclusive": "?"}
 """What stands before an outcome, so that its colour is not all that tells it."""
 
@@ -74,20 +70,9 @@ class PageContent:
 
 def render(content: PageContent) -> str:
     """The page's text; NotHereError without jinja2."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise NotHereError(MISSING) from None
-    environment = Environment(
-        loader=PackageLoader("mmaprobe.report.page", "template"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
     summary = content.summary
-    found = environment.get_template("page.html").render(
+    return filled(
+        "page.html",
         page=content,
         summary=summary,
         header=content.header,
@@ -104,15 +89,6 @@ def render(content: PageContent) -> str:
         meaning=MEANING,
         manifest=MANIFEST,
     )
-    return str(found)
-
-
-def write(content: PageContent, path: Path) -> int:
-    """The page at ``path``, whole or not at all; how many bytes it has.  CannotWriteError where it cannot be
-    written."""
-    text = render(content).encode()
-    write_bytes(path, text, ADVICE)
-    return len(text)
 
 
 def counts(content: PageContent) -> dict[str, int]:
@@ -124,11 +100,6 @@ def counts(content: PageContent) -> dict[str, int]:
         "rivals": sum(len(part.certificate.rows) for part in parts if part.certificate is not None),
         "mismatches": sum(len(card.mismatches) for card in content.cards),
     }
-
-
-def _shown(value: Any) -> Any:
-    """A text of evidence without characters that steer; what is markup already stays."""
-    return printable(value) if type(value) is str else value
 
 
 def _verdict(summary: RunSummary) -> str:

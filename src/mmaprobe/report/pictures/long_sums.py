@@ -48,7 +48,7 @@ def depths(tree: TreeArrays) -> str:
 def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
     """What the additions keep, and how products enter them."""
     bits = form["bits"]
-    kept = f"additions keep {bits} bits" if bits is not None else "what additions keep was not found"
+    kept = f"additions keep {bits} bits" if bits is not None else "how many bits additions keep was not found"
     for other, count in Counter(item["bits"] for item in form["other_bits"]).items():
         kept += f"; {count} {'were not told' if other is None else f'keep {other}'}"
     if instruction.modifier.get("operands") == "1":

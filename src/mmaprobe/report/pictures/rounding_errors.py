@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.rewrite import map_encodes, map_terms
-from mmaprobe.report.datapath.phrases import describe, in_few_letters
+from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.pictures.canvas import INK, SOFT, new_figure, save
 from mmaprobe.report.pictures.palette import COLOURS, LINES, plain, style
 from mmaprobe.report.pictures.units import Floats, LongDots, PicturedUnit, long_dots, one_call
@@ -31,6 +31,8 @@ SMALLEST = 2.0**-10
 """Operands of long dot products are no smaller: what becomes of subnormal ones is another matter."""
 UNIT_ROUNDOFF = 2.0**-24
 """Half the distance from 1 to the next f32."""
+LABEL_LETTERS = 54
+"""Letters of a line of a label: what there is room for beside the axes."""
 PERCENT = 100
 """Hundredths."""
 
@@ -125,12 +127,10 @@ def _normal(seed: int, vectors: int, terms: int) -> tuple[Floats, Floats]:
 
 
 def _label(unit: PicturedUnit) -> str:
-    return f"{unit.title}\n  {_short(unit.datapath)}"
-
-
-def _short(path: Datapath) -> str:
-    words = describe(path)
-    return f"{words['order']}; {in_few_letters(words['precision'])}"
+    """What a line is: the unit, and in as many lines as it takes how it adds and what it keeps."""
+    words = describe(unit.datapath)
+    said = textwrap.wrap(f"{words['order']}; {words['precision']}", LABEL_LETTERS)
+    return "\n  ".join([unit.title, *said])
 
 
 def _finish(axes: Any, title: str) -> None:

@@ -36,6 +36,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 from mmaprobe.survey.comparison import compare
 from mmaprobe.toolchain.kernel import file_name
 from mmaprobe.toolchain.pack import LIST, open_pack
@@ -227,7 +228,9 @@ def _evidence(path: Path) -> Verified:
         told.codes += [_standing(named, part) for part in parts.values()]
     told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
-    told.text = f"{'finished' if named.finished else 'partial'}, {len(parts)} instructions, {vectors:,} vectors, "
+    told.text = (
+        f"{'finished' if named.finished else 'partial'}, {counted(len(parts), 'instruction')}, {vectors:,} vectors, "
+    )
     told.text += f"{wrong:,} mismatches" + ("" if named.sealed else f"; {UNSEALED}")
     return told
 

@@ -16,6 +16,7 @@ from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.report.coverage import coverage_json, coverage_lines
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.datapath.tree import datapath_text
+from mmaprobe.report.known_answers import with_known
 from mmaprobe.report.mismatches import example_lines, summary_line
 from mmaprobe.report.tables.certificates import certificate_lines, coverage_line
 from mmaprobe.report.tables.listing import table
@@ -37,13 +38,15 @@ def findings_json(findings: Mapping[str, Finding]) -> dict[str, Any]:
 
 def findings_table(console: Console, instruction: str, findings: Mapping[str, Finding]) -> None:
     """One line a question: its answer, how sure, what it cost; then what all of them cost."""
+    findings = with_known(instruction, findings)
     rows = [
         {"question": f.question, "answer": f.text, "status": f.status, "witnesses": len(f.witnesses), "tiles": f.tiles}
         for f in findings.values()
     ]
     console.print(table(rows, ("question", "answer", "status", "witnesses", "tiles"), instruction))
     tiles, launches = (sum(getattr(f, what) for f in findings.values()) for what in ("tiles", "launches"))
-    console.print(f"{len(rows)} questions, {tiles:,} tiles in {launches} launches", markup=False)
+    cost = f"{counted(tiles, 'tile')} in {counted(launches, 'launch', 'es')}"
+    console.print(f"{counted(len(rows), 'question')}, {cost}", markup=False)
 
 
 def findings_code(findings: Mapping[str, Finding]) -> int:
