@@ -72,3 +72,8 @@ def open_product(name: str) -> MatrixProduct:
         )
     found: MatrixProduct = import_module(f"mmaprobe.devices.{scheme}").open_product(argument)
     return found
+
+
+def is_product(name: str) -> bool:
+    """Whether ``open_product`` opens what is called so."""
+    return name.partition(":")[0] in SCHEMES

@@ -45,11 +45,16 @@ def _words(kind: ElementClass) -> str:
     """An order in words."""
     if kind.kernel is None:
         return "an order that was not found"
-    kernel, own = kind.kernel, kind.kernel.accumulators
     ks = ", ".join(str(reading.k) for reading in kind.readings)
+    return f"{order_words(kind.kernel)}; asked at K = {ks}"
+
+
+def order_words(kernel: GemmKernel) -> str:
+    """How a kernel adds: how K is cut, what goes to which accumulator, and by which step."""
+    own = kernel.accumulators
     dealt = "one accumulator" if own.count == 1 else f"{own.count} accumulators, joined by {own.join}"
     step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
-    return f"{_ranges(kernel)}, {dealt}, {step}; asked at K = {ks}"
+    return f"{_ranges(kernel)}, {dealt}, {step}"
 
 
 def _ranges(kernel: GemmKernel) -> str:
