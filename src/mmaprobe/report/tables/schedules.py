@@ -30,6 +30,7 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
         elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
         wrong = sum(each.differ for each in found.held)
         lines.append(f"held at {len(found.held)} shapes not asked before: {wrong:,} of {elements:,} elements differ")
+    lines += [f"{each.question}, {each.status}: {each.said}" for each in found.manners]
     lines += found.why
     if found.schedule is not None:
         scope = found.schedule.scope
@@ -73,6 +74,9 @@ def identified_json(found: Identification) -> dict[str, Any]:
         "status": found.status,
         "calls": found.calls,
         "why": found.why,
+        "manners": [
+            {"question": each.question, "status": each.status, "said": each.said} for each in found.manners
+        ],
         "schedule": None if found.schedule is None else to_text(found.schedule),
         "orders": [
             {
