@@ -142,9 +142,20 @@ def test_a_schedule_is_the_reference_of_a_function_in_the_usual_pipeline(tmp_pat
     module.write_text(LIBRARY, encoding="utf-8")
     device = mmaprobe.device(f"function:{module}:product?m=2&n=2&k=9&operands=2")
     (instruction,) = device.instructions()
-    found = mmaprobe.validate(device, f"gemm:{chain}", instruction, vectors=400, seed=1, nan="any")
-    assert (found.mismatches, found.vectors) == (0, 400)
-    assert mmaprobe.validate(device, f"gemm:{pairs}", instruction, vectors=400, seed=1, nan="any").mismatches > 0
+    found = mmaprobe.validate(device, f"gemm:{chain}", instruction, vectors=400, seed=1)
+    assert (found.mismatches, found.vectors, found.nan) == (0, 400, "any")
+    other = mmaprobe.validate(device, f"gemm:{pairs}", instruction, vectors=400, seed=1)
+    assert other.mismatches > 0
+    assert all(each.reference_says.startswith("kernel x: up to range 0 (0 to 8) ") for each in other.examples)
+
+
+def test_a_plan_with_evidence_takes_a_schedule_as_its_reference(tmp_path: Path, capsys: Any) -> None:
+    device = f"gemm:{HASWELL}?m=2&n=2&k=9"
+    words = ["--plan", "quick", "--out", str(tmp_path / "evidence"), "--seed", "1", "--json"]
+    assert main(["validate", device, f"gemm:{HASWELL}", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["mismatches"], found["vectors"]) == (0, 20_000)
+    assert main(["evidence", "verify", str(tmp_path / "evidence")]) == 0
 
 
 LIBRARY = """

@@ -31,15 +31,21 @@ MEANT = 256
 
 
 class GemmDevice:
-    """A schedule at one shape; its instruction is ``gemm.NAME{k=K,m=M,n=N}``."""
+    """A schedule at one shape; its instruction is ``gemm.NAME{k=K,m=M,n=N}``.  Which NaN comes out it does not say."""
 
     concurrent: ClassVar[bool] = True
+    claims_nans: ClassVar[bool] = False
 
     def __init__(self, name: str, product: Gemm, instruction: Instruction) -> None:
         self.name = name
         self.instruction = instruction
         self._product = product
         add_instruction(instruction, ARCHITECTURE, name)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        return self._product.schedule
 
     def info(self) -> dict[str, str]:
         """The digest of the schedule."""

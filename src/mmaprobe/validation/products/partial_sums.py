@@ -6,11 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmaprobe.devices.gemm import GemmProduct
+from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.gemm import GemmDevice, GemmProduct
 from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.models.hexfloat import code_value
+from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.validation.products.comparing import ProductPair
 from mmaprobe.validation.products.smallest import Smallest, answers_at
+
+MOST_RANGES = 6
+"""Ranges of one element that are told, the last ones."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,11 @@ def schedule_of(product: MatrixProduct) -> Schedule | None:
 def kernel_at(product: MatrixProduct, made: Smallest) -> GemmKernel | None:
     """The kernel by which a schedule computes the element; None of a product that is none."""
     schedule = schedule_of(product)
-    if schedule is None:
-        return None
-    (m, n, _), (i, j) = made.shape, made.at
-    return next(kernel for kernel, rows, columns in schedule.areas(m, n) if i in rows and j in columns)
+    return None if schedule is None else _kernel_of(schedule, made.shape[:2], made.at)
+
+
+def _kernel_of(schedule: Schedule, sides: tuple[int, int], at: tuple[int, int]) -> GemmKernel:
+    return next(kernel for kernel, rows, columns in schedule.areas(*sides) if at[0] in rows and at[1] in columns)
 
 
 def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
@@ -79,3 +87,24 @@ def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
     dealt = kernel.accumulators.dealt(-(-len(lanes) // width))
     accumulator = next(i for i, each in enumerate(dealt) if step in each)
     return LanePlace(kernel.name, number, lanes, accumulator, step)
+
+
+def schedule_says(device: GemmDevice, made: Instruction, vector: Batch, at: tuple[int, int]) -> str:
+    """How a schedule comes to one element, in a line: its kernel, and D of the lanes up to the end of each range that
+    has a live one, the last of them."""
+    kernel, fmt = _kernel_of(device.schedule, (made.m, made.n), at), formats.get(made.d)
+    live = (vector.a[0] != 0) & (vector.b[0] != 0)
+    words = []
+    for number, lanes in enumerate(kernel.ranges.of(made.k)):
+        if live[lanes.start : lanes.stop].any():
+            blank = Batch(
+                **{name: np.zeros(shape, getattr(vector, name).dtype) for name, shape in made.shapes(1).items()}
+            )
+            blank.a[0, at[0], : lanes.stop] = vector.a[0, : lanes.stop]
+            blank.b[0, : lanes.stop, at[1]] = vector.b[0, : lanes.stop]
+            if blank.c is not None and vector.c is not None:
+                blank.c[0, at[0], at[1]] = vector.c[0]
+            d = int(device.run(made, blank)[0, at[0], at[1]])
+            words.append(f"up to range {number} ({lanes.start} to {lanes.stop - 1}) {code_value(fmt, d)}")
+    said = "; ".join(words[-MOST_RANGES:]) or "no live lane"
+    return f"kernel {kernel.name}: {'... ' * (len(words) > MOST_RANGES)}{said}"
