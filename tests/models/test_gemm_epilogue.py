@@ -119,7 +119,9 @@ class Asked:
         leaves: dict[str, tuple[str, int] | None] = {
             name: item(each, self.inputs[name], i, j) for name, each in self.known.items() if name != "s"
         }
-        leaves |= {"sum": (kernel["join"]["format"], one.sum(c)), "c": None if c is None else ("f32", c)}
+        begins = self.a.shape[1] or (kernel["join"].get("start") == "c" and c is not None)
+        total = (kernel["join"]["format"], one.sum(c)) if begins else oracle.EMPTY
+        leaves |= {"sum": total, "c": None if c is None else ("f32", c)}
         return oracle.Epilogue(self.table, leaves)
 
 
@@ -132,7 +134,7 @@ def test_every_epilogue_as_in_exact_fractions(
     made: Schedule, shape: tuple[int, int, int], seed: int, has_c: bool, build: str
 ) -> None:
     call = Asked(made, shape, seed, has_c)
-    if call.tree(0, 0).value("d") is None:
+    if call.tree(0, 0).d(made.d) is None:
         with pytest.raises(UsageError, match="without C nothing of the epilogue is left"):
             models.gemm(made)(call.a, call.b, **call.inputs)
         return
@@ -143,8 +145,8 @@ def test_every_epilogue_as_in_exact_fractions(
     sizes = list[int]()
     for i, j in np.ndindex(call.m, call.n):
         tree = call.tree(i, j)
-        assert tree.value("d") == (made.d, d[i, j]), (i, j)
-        sizes += [oracle.size(*value) for name in made.amax if (value := tree.value(name))]
+        assert tree.d(made.d) == (made.d, d[i, j]), (i, j)
+        sizes += [oracle.size(*value) for name in made.amax if (value := tree.value(name)) and value != oracle.EMPTY]
     if sizes:
         assert int(amax[made.amax[0]]) == max(sizes)
 
@@ -176,6 +178,38 @@ def test_alpha_beta_bias_and_relu() -> None:
     assert part.tolist() == [[0, 11]]
     empty = models.gemm(WHOLE)(a[:, :0], b[:0], c, alpha=2, beta=0.5, bias=bias)
     assert empty.tolist() == [[5, 6, 0], [5, 6, 0]]
+
+
+def test_of_no_products_d_is_beta_c() -> None:
+    """An infinite alpha is not multiplied by a sum that is not there; -0 stays; a clamp is of +0, and so is D."""
+    c = np.array([[4, -0.0]], np.float32)
+    none = np.zeros((1, 0), np.float32), np.zeros((0, 2), np.float32)
+    bare = replace(WHOLE, inputs=(ALPHA, BETA), epilogue=LINEAR[:2])
+    for alpha in (np.inf, np.nan, 3.0):
+        d = models.gemm(bare)(*none, c, alpha=np.float32(alpha), beta=0.5)
+        assert d.view(np.uint32).tolist() == [[0x40000000, 0x80000000]]
+        assert models.gemm(bare)(*none, alpha=np.float32(alpha), beta=0.5).view(np.uint32).tolist() == [[0, 0]]
+    product = Compute("scaled", "multiply", ("alpha", "sum"), "f32")
+    for clamp, said in ((("maximum", "-2"), 0.0), (("minimum", "5"), 0.0), (("maximum", "2"), 2.0)):
+        last = Compute("clamped", clamp[0], ("scaled", clamp[1]), "f32")  # type: ignore[arg-type]
+        made = replace(ONE, c=None, inputs=(ALPHA,), epilogue=(product, last))
+        assert models.gemm(made)(*none, alpha=np.float32(np.inf)).tolist() == [[said, said]]
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
+@pytest.mark.parametrize(("to", "most"), [("e5m2", 0x7B), ("e4m3", 0x7E), ("f16", 0x7BFF), ("f32", 0x7F7FFFFF)])
+@pytest.mark.parametrize("held", ["f32", "f16", "f64"])
+def test_a_saturating_cast_keeps_no_infinity(to: str, most: int, held: str, build: str, monkeypatch: Any) -> None:
+    """As ``cvt.satfinite`` and OCP's saturation mode have it: NaN stays, all else beyond the largest is that."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    nodes = Compute("kept", "add", ("sum", "c"), held), Compute("d", "convert", ("kept",), to, "largest")  # type: ignore[arg-type]
+    made = replace(ONE, d=to, epilogue=nodes)
+    c = np.array([[np.inf, -np.inf, 3e38, -3e38, np.nan, 1]], np.float32)
+    d = models.gemm(made)(np.zeros((1, 1), np.float32), np.zeros((1, 6), np.float32), c)
+    found = [int(code) for code in d.view(formats.get(to).dtype)[0]]
+    sign = formats.get(to).sign_mask
+    beyond = [0x7F61B1E6, 0xFF61B1E6] if to == "f32" and held != "f16" else [most, most | sign]
+    assert found == [most, most | sign, *beyond, formats.get(to).nan_code, formats.get(to).one]
 
 
 def test_where_alpha_is_rounded_changes_bits() -> None:

@@ -221,7 +221,10 @@ def size(fmt: str, code: int) -> int:
 
 
 def converted(x: int, fmt: str, to: str, overflow: str) -> int:
-    """Rounded to another format, a number too large to its largest where that is said."""
+    """Rounded to another format; a number too large, an infinity too, to its largest where that is said."""
+    f, of = spec(to), spec(fmt)
+    if overflow == "largest" and f.specials == "ieee" and size(fmt, x) == ((1 << of.exponent) - 1) << of.fraction:
+        return (((1 << f.exponent) - 1) << f.fraction) - 1 | (1 << f.exponent + f.fraction) * (size(fmt, x) != x)
     tree = {"node": "exact", "terms": ["0"], "to": {"format": to, "overflow": overflow}}
     path = {"a": fmt, "b": fmt, "c": "none", "d": to, "k": 1, "tree": tree, **_special(to)}
     return evaluate(path, [x], [one(fmt)[1]], None)
@@ -237,6 +240,10 @@ def extremum(x: int, y: int, fmt: str, largest: bool, nan: str) -> int:
         return quiet if all(nans) or nan == "propagate" else (x, y)[nans[0]]
     place = {code: -size(fmt, code) - 1 if code & sign else size(fmt, code) for code in (x, y)}
     return (max if largest else min)((x, y), key=place.__getitem__)
+
+
+Leaf = tuple[str, int] | None
+EMPTY: Leaf = ("", 0)  # the sum of no products: left out as C is, and +0 in a maximum, a minimum and D
 
 
 class Epilogue:
@@ -258,8 +265,19 @@ class Epilogue:
             return fmt, encode_value(fmt, abs(number), name.startswith("-"), "RNE")
         return self.value(name)
 
-    def node(self, node: Table, given: list[tuple[str, int] | None]) -> tuple[str, int] | None:
+    def d(self, fmt: str) -> Leaf:
+        """The last value."""
+        found = self.value("d")
+        return (fmt, 0) if found == EMPTY else found
+
+    def node(self, node: Table, given: list[Leaf]) -> Leaf:
         fmt, operation = node["format"], node["operation"]
+        if operation in ("maximum", "minimum"):
+            given = [(fmt, 0) if each == EMPTY else each for each in given]
+        if EMPTY in given:
+            left = [None if each == EMPTY else each for each in given]
+            there = self.node(node, left)
+            return EMPTY if there is None else there
         if operation == "convert":
             return given[0] and (fmt, converted(given[0][1], given[0][0], fmt, node.get("overflow", "ieee")))
         ready = [None if each is None else convert(each[1], each[0], fmt) for each in given]

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -27,6 +30,8 @@ namespace {
 using Integers = py::array_t<int64_t, py::array::c_style>;
 
 constexpr int64_t MOST_THREADS = 16;  // each has blocks of its own in memory
+constexpr double LASTS = 1 << 27;  // products of numbers, some hundredths of a second
+constexpr std::chrono::milliseconds LISTENS_EVERY{50};
 constexpr int64_t MOST_SIDE = 256, MOST_DEPTH = 64, MOST_LANES = 1 << 16;
 
 #define MMAPROBE_NAME(name) name,
@@ -203,27 +208,71 @@ const void* table(const py::object& values, const GemmOperand& of, int chained) 
     return found.data();
 }
 
-// Every block on one of the cores; false: out of memory.
-bool on_every_core(GemmFunction run, const GemmCall& call) {
+// Asks Python for signals until all of the threads that `end` have; whether one of them interrupts.
+class Watch {
+    std::mutex mutex;
+    std::condition_variable ended;
+    int64_t working = 0;
+
+public:
+    void begin() {
+        const std::lock_guard<std::mutex> lock(mutex);
+        ++working;
+    }
+    void end() {
+        const std::lock_guard<std::mutex> lock(mutex);
+        --working;
+        ended.notify_one();
+    }
+    bool interrupted() {
+        std::unique_lock<std::mutex> lock(mutex);
+        while (!ended.wait_for(lock, LISTENS_EVERY, [&] { return working == 0; })) {
+            lock.unlock();
+            {
+                const py::gil_scoped_acquire held;
+                if (PyErr_CheckSignals() != 0) return true;
+            }
+            lock.lock();
+        }
+        return false;
+    }
+};
+
+enum class Ended { WHOLE, OUT_OF_MEMORY, INTERRUPTED };
+
+// Every block on one of the cores. Of a call that `lasts` this thread computes none: it listens, and an interrupt, which
+// Python then knows, ends the call after the blocks under way.
+Ended on_every_core(GemmFunction run, const GemmCall& call, bool lasts) {
     const int64_t down = (call.m + call.most_rows - 1) / call.most_rows,
                   across = (call.n + call.most_columns - 1) / call.most_columns, blocks = down * across;
     std::atomic<int64_t> next{0};
     std::atomic<bool> memory{true};
+    Watch watch;
     const auto work = [&] {
         if (!run(call, next)) memory = false;
+        watch.end();
     };
     std::vector<std::thread> others;
     const int64_t threads = std::min({int64_t(cpu::cores()), blocks, MOST_THREADS});
-    for (int64_t i = 1; i < threads; ++i) {
+    for (int64_t i = lasts ? 0 : 1; i < threads; ++i) {
+        watch.begin();
         try {
             others.emplace_back(work);
         } catch (const std::system_error&) {
+            watch.end();
             break;
         }
     }
-    work();
+    bool interrupted = false;
+    if (lasts && !others.empty()) {
+        interrupted = watch.interrupted();
+        if (interrupted) next = blocks;
+    } else {
+        watch.begin();
+        work();
+    }
     for (std::thread& other : others) other.join();
-    return memory;
+    return interrupted ? Ended::INTERRUPTED : memory ? Ended::WHOLE : Ended::OUT_OF_MEMORY;
 }
 
 using Placed = std::tuple<py::array, Integers, Integers>;  // a matrix, its rows and its columns
@@ -277,12 +326,13 @@ void gemm(const Integers& operations, const std::vector<Integers>& programs, con
     if (name == "avx2") run = avx2::gemm_blocks;
     if (name == "avx512") run = avx512::gemm_blocks;
 #endif
-    bool memory = true;
+    auto ended = Ended::WHOLE;
     {
         py::gil_scoped_release release;
-        memory = on_every_core(run, call);
+        ended = on_every_core(run, call, double(call.m) * double(call.n) * double(k) > LASTS);
     }
-    if (!memory) throw std::bad_alloc();
+    if (ended == Ended::INTERRUPTED) throw py::error_already_set();
+    if (ended == Ended::OUT_OF_MEMORY) throw std::bad_alloc();
     for (size_t i = 0; i < sizes.size(); ++i)
         largest.mutable_data()[i] = std::max<uint64_t>(largest.data()[i], sizes[i]);
 }

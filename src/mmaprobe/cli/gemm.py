@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, gemm_app, out, path
+from mmaprobe.errors import UsageError, brief
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from mmaprobe.report.tables.fitted import FittedTable
 
 CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
 """Exit codes by status."""
+ELEMENTS = 200_000
+"""Elements that ``diff`` compares at least, where nothing else is said."""
 
 
 @gemm_app.command()
@@ -39,3 +46,93 @@ def identify(
     else:
         out().print("\n".join(schedules.identified_lines(found, output)), markup=False, soft_wrap=True)
     return CODES[found.status]
+
+
+@gemm_app.command("map")
+def map_(
+    product: Annotated[str, typer.Argument(help="A product: function:numpy:matmul?n=256&k=1000, gemm:FILE, ...")],
+    m: Annotated[str, typer.Option("--m", help="Rows of D, one after the other: 1,2,8.")] = "1,2,3,8,32,128",
+    n: Annotated[str, typer.Option("--n", help="Columns of D; without it those of the name.")] = "",
+    k: Annotated[str, typer.Option("--k", help="Products of an element; without it those of the name.")] = "",
+    threads: Annotated[str, typer.Option(help="Threads of a function: 1,2.")] = "",
+    schedule: Annotated[list[str] | None, typer.Option(help="Try this one, too: FILE.toml.")] = None,
+    budget: Annotated[int, typer.Option(help="Most calls.", min=1)] = 4000,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> int:
+    """Which orders a matrix product adds in at which shape, and whether a row keeps its bits in every batch."""
+    from mmaprobe.derivation.schedules.mapping import map_product
+    from mmaprobe.devices.products import open_product
+    from mmaprobe.parameters.schedule import known_schedules, schedule_named
+    from mmaprobe.report.tables import product_maps
+
+    name = _full(product)
+    numbers = _numbers("--threads", threads)
+    if numbers and (not name.startswith("function:") or "threads=" in name):
+        raise UsageError("--threads goes with function: whose name says no threads")
+    asked = {count: open_product(f"{name}{'&' if '?' in name else '?'}threads={count}") for count in numbers}
+    asked = asked or {0: open_product(name)}
+    _, columns, lanes = next(iter(asked.values())).shape
+    shapes = [
+        (rows, across, depth)
+        for depth in _numbers("--k", k) or [lanes]
+        for across in _numbers("--n", n) or [columns]
+        for rows in _numbers("--m", m)
+    ]
+    tried = {each: schedule_named(each) for each in (*known_schedules(), *(schedule or ()))}
+    found = map_product(asked, shapes, tried, budget, seed, name)
+    if as_json:
+        emit(product_maps.map_json(found))
+    else:
+        _print(product_maps.map_lines(found))
+    return EQUAL if found.rows else INCONCLUSIVE
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    """Whole numbers that commas separate, each once."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(word.isascii() and word.isdigit() and 0 < len(word) < 10 and int(word) for word in words):
+        raise UsageError(f"{option} is {brief(text)}; it must be whole numbers above 0, such as 1,2,8")
+    return list(dict.fromkeys(map(int, words)))
+
+
+@gemm_app.command()
+def diff(
+    p: Annotated[str, typer.Argument(help="A product (function:..., gemm:...), the name of a schedule, or FILE.toml.")],
+    q: Annotated[str, typer.Argument(help="Another one; it is asked at the shapes of the first.")],
+    elements: Annotated[int, typer.Option(help="Elements of D to compare at least.", min=1)] = ELEMENTS,
+    family: Annotated[list[str] | None, typer.Option("--family", help="Only these values.")] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> int:
+    """Tell two matrix products apart: where they differ, and the smallest product that shows it."""
+    return hold(_full(p), _full(q), elements, seed, family, as_json)
+
+
+def hold(p: str, q: str, elements: int, seed: int, families: list[str] | None, as_json: bool) -> int:
+    """Hold one product against another, and say what came of it; the exit code."""
+    from mmaprobe.devices.products import open_product
+    from mmaprobe.report.tables import products
+    from mmaprobe.validation.products.verdict import hold_against
+
+    found = hold_against(open_product(p), open_product(q), elements, seed, families or ())
+    if as_json:
+        emit(products.verdict_json(found))
+        return found.exit_code
+    _print(products.verdict_lines(found))
+    return found.exit_code
+
+
+def _print(lines: Iterable[str | FittedTable]) -> None:
+    for each in lines:
+        out().print(each, markup=False, soft_wrap=isinstance(each, str))
+
+
+def _full(name: str) -> str:
+    """The name of a product; that of a schedule, or its file, may stand alone."""
+    from mmaprobe.devices.products import is_product
+    from mmaprobe.parameters.schedule import known_schedules
+
+    target = name.partition("?")[0]
+    alone = target in known_schedules() or (target.endswith(".toml") and not is_product(name))
+    return f"gemm:{name}" if alone else name

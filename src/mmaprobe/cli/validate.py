@@ -12,6 +12,7 @@ import typer
 import mmaprobe
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.catalog_option import named
+from mmaprobe.cli.gemm import hold
 from mmaprobe.cli.terminal import (
     AcceptOption,
     BaselineOption,
@@ -29,6 +30,7 @@ from mmaprobe.cli.terminal import (
     refuse,
     show,
 )
+from mmaprobe.devices.products import is_product
 from mmaprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +65,9 @@ def validate(
     context: typer.Context,
     dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus one maker's GPUs.")] = "",
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
-    instruction: Annotated[str, typer.Argument(help="Instruction id; with --plan a glob in place of the plan's.")] = "",
+    instruction: Annotated[
+        str, typer.Argument(help="Instruction id, none of two whole products; with --plan a glob in place of its.")
+    ] = "",
     vectors: VectorsOption = 1_000_000,
     seed: DrawnSeedOption = None,
     generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
@@ -113,6 +117,9 @@ def validate(
         told = Told(junit, markdown, as_json, _gate(baseline, dut, accept_change or (), out_folder))
         return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, told)
     refuse(context, OF_A_PLAN, "goes with --plan")
+    if not instruction and is_product(dut) and is_product(ref):
+        refuse(context, ("nan", "save", "markdown"), "goes with an instruction; of whole products two NaNs are equal")
+        return hold(dut, ref, vectors, drawn(seed), generator, as_json)
     if not (ref and instruction):
         raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
     seed = drawn(seed)

@@ -41,9 +41,9 @@ class Support:
 class Device(Protocol):
     """Anything that runs an instruction on a batch.
 
-    Three optional attributes: ``run_vectors(instruction, vectors)`` for devices that
+    Four optional attributes: ``run_vectors(instruction, vectors)`` for devices that
     need no tiles, ``concurrent = True`` where several threads may call at once, and ``in_thread = True`` where
-    the thread that calls computes, on its core.
+    the thread that calls computes, on its core, ``claims_nans = False`` where which NaN comes out says nothing.
     """
 
     @property
@@ -267,6 +267,11 @@ class Serial:
     def _run_vectors(self, instruction: Instruction, vectors: Batch) -> Bits:
         with self._lock:
             return run_vectors(self._device, instruction, vectors)
+
+
+def claims_nans(device: Device) -> bool:
+    """Whether which NaN a device gives says anything."""
+    return bool(getattr(device, "claims_nans", True))
 
 
 def serial(device: Device) -> Device:

@@ -3,8 +3,8 @@
 In a child the environment is set before the library loads, so that what it chooses then (threads, kernels) is chosen
 as asked.  ``python -m mmaprobe.devices.callables TARGET ARRAY SUBSCRIPTS`` is the child: its first line is a JSON
 object, ``{"operands": "2", "version": "2.4.6"}`` or ``{"error": ..., "exit": 2}``; a request is a line of JSON, the
-operands' formats and shapes and the result's, and then their bytes; an answer is ``ok D`` and the bytes of D, or one
-line ``error ...``.
+operands' formats and shapes, the result's, and in which manner a product is called, and then their bytes; an answer is
+``ok D`` and the bytes of D, or one line ``error ...``.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe import formats
 from mmaprobe.devices.child import Child
+from mmaprobe.devices.products import Manner
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, brief, near, printable
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.edge import from_bits, held_as, to_host
 
 TIMEOUT = 120.0
 """Seconds that one call of a function in a child may take."""
+ALIGNED = 64
+"""What divides the address of an operand that is not shifted, in bytes: a register's width."""
 THREADS = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
@@ -52,6 +57,10 @@ class Callee(Protocol):
         """The bits of D; DeviceError where the callable raises, or returns something else."""
         ...
 
+    def multiply(self, operands: Sequence[tuple[Bits, formats.Format]], fmt: formats.Format, manner: Manner) -> Bits:
+        """The bits of D of two matrices, called in a manner; DeviceError likewise."""
+        ...
+
 
 class InProcess:
     """A callable of this process."""
@@ -70,15 +79,9 @@ class InProcess:
         arrays: Sequence[Any] = from_bits(np.ascontiguousarray(bits), fmt, True, self._like)
         return arrays
 
-    def call(self, operands: Sequence[Any], fmt: formats.Format, shape: tuple[int, int]) -> Bits:
+    def call(self, operands: Sequence[Any], fmt: formats.Format, shape: tuple[int, ...]) -> Bits:
         """The bits of D of this shape, of the callable's own result."""
-        try:
-            with np.errstate(all="ignore"):  # overflows and NaNs are among the questions
-                result = np.asarray(to_host(self._call(*operands)))
-        except MmaprobeError:
-            raise
-        except Exception as error:
-            raise DeviceError(f"{self._name}: {type(error).__name__}: {error}") from error
+        result = self._returned(operands)
         dtype = held_as(fmt) or fmt.dtype
         if result.dtype != dtype or (result.size != 1 if shape == (1, 1) else result.shape != shape):
             wanted = f"one {dtype}" if shape == (1, 1) else f"{dtype} of shape {shape}"
@@ -87,6 +90,45 @@ class InProcess:
                 "name its format with the option result=, as in ?k=16&format=f32&result=f64"
             )
         return np.ascontiguousarray(result.reshape(shape)).view(fmt.dtype)
+
+    def _returned(self, operands: Sequence[Any], **more: Any) -> NDArray[Any]:
+        """What the callable returns, on the host; DeviceError where it raises."""
+        try:
+            with np.errstate(all="ignore"):  # overflows and NaNs are among the questions
+                return np.asarray(to_host(self._call(*operands, **more)))
+        except MmaprobeError:
+            raise
+        except Exception as error:
+            raise DeviceError(f"{self._name}: {type(error).__name__}: {error}") from error
+
+    def multiply(self, operands: Sequence[tuple[Bits, formats.Format]], fmt: formats.Format, manner: Manner) -> Bits:
+        """The bits of D, or of what the callable left in ``out``."""
+        given = [from_bits(placed(bits, manner), own, True, self._like) for bits, own in operands]
+        shape = product_shape([bits.shape for bits, _ in operands], manner)
+        if manner.fill is None:
+            return self.call(given, fmt, shape)
+        held = np.full(shape, manner.fill, fmt.dtype)
+        out = from_bits(held, fmt, True, self._like)
+        self._returned(given, out=out)
+        return np.array(to_host(out)).view(fmt.dtype)
+
+
+def placed(bits: Bits, manner: Manner) -> Bits:
+    """A matrix where a manner of calling has it, in memory of its own."""
+    stack = bits if not manner.batch else np.repeat(bits[None], manner.batch, axis=0)
+    *rows, length = stack.shape
+    count, row = math.prod(rows), length + manner.pad
+    items = ALIGNED // bits.dtype.itemsize
+    buffer = np.zeros(count * row + manner.shift + items, bits.dtype)
+    start = -buffer.ctypes.data % ALIGNED // bits.dtype.itemsize + manner.shift
+    place: Bits = buffer[start : start + count * row].reshape(*rows, row)[..., :length]
+    place[:] = stack
+    return place
+
+
+def product_shape(shapes: Sequence[Sequence[int]], manner: Manner) -> tuple[int, ...]:
+    """The shape of D of A and B of these shapes."""
+    return (*(() if not manner.batch else (manner.batch,)), shapes[0][0], shapes[1][1])
 
 
 class InChild:
@@ -126,9 +168,20 @@ class InChild:
 
     def call(self, operands: Sequence[Any], fmt: formats.Format, shape: tuple[int, int]) -> Bits:
         """The bits of D of this shape."""
+        return self._exchange({"result": [fmt.name, shape]}, operands, fmt, shape)
+
+    def multiply(self, operands: Sequence[tuple[Bits, formats.Format]], fmt: formats.Format, manner: Manner) -> Bits:
+        """The bits of D."""
+        shape = product_shape([bits.shape for bits, _ in operands], manner)
+        named = [(own.name, np.ascontiguousarray(bits)) for bits, own in operands]
+        return self._exchange({"result": [fmt.name, shape], "manner": asdict(manner)}, named, fmt, shape)
+
+    def _exchange(
+        self, asked: dict[str, Any], operands: Sequence[Any], fmt: formats.Format, shape: tuple[int, ...]
+    ) -> Bits:
         if not self._child.running:
             self._greet()
-        asked = {"operands": [[name, bits.shape] for name, bits in operands], "result": [fmt.name, shape]}
+        asked = {**asked, "operands": [[name, bits.shape] for name, bits in operands]}
         request = b"".join([json.dumps(asked).encode(), b"\n", *(bits.tobytes() for _, bits in operands)])
         answer = self._child.exchange(request, size=math.prod(shape) * fmt.dtype.itemsize)
         if not answer.startswith(b"ok "):
@@ -211,16 +264,19 @@ def _serve(target: str, array: str, subscripts: str) -> int:
 
 
 def _answer(callee: InProcess, asked: dict[str, Any]) -> bytes:
-    """The answer to one request; an error where the callable changes what it is given."""
-    given, operands = [], []
+    """The answer to one request; an error where the callable fails."""
+    given = []
     for name, shape in asked["operands"]:
         fmt = formats.get(name)
         bits = np.frombuffer(sys.stdin.buffer.read(math.prod(shape) * fmt.dtype.itemsize), fmt.dtype).reshape(shape)
-        given.append(bits)
-        operands.append(callee.ready(bits[None].copy(), fmt)[0])
+        given.append((bits, fmt))
     name, shape = asked["result"]
     try:
-        d = callee.call(operands, formats.get(name), tuple(shape))
+        if "manner" in asked:
+            d = callee.multiply(given, formats.get(name), Manner(**asked["manner"]))
+        else:
+            operands = [callee.ready(bits[None].copy(), fmt)[0] for bits, fmt in given]
+            d = callee.call(operands, formats.get(name), tuple(shape))
     except MmaprobeError as error:
         return f"error {' '.join(printable(str(error)).split())}\n".encode()
     return b"ok D\n" + d.tobytes()

@@ -14,6 +14,7 @@ one-dimensional float32 arrays of 16 elements, once a vector;
   other shapes;
 * ``subscripts`` (none): a first argument, as ``einsum`` takes one;
 * ``array`` (numpy; torch for a function of PyTorch): what the function takes;
+* ``out`` (0): 1 for a whole product that is called with ``out=``, and writes D there;
 * ``threads`` (none), ``env.NAME`` (none): the function runs in a child process, in which its library is told to have so
   many threads, or this environment variable is set, before it loads.
 
@@ -36,6 +37,7 @@ from mmaprobe.catalog.outside import add_instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.callables import Callee, InChild, InProcess, threads_environment
 from mmaprobe.devices.options import split_options, whole
+from mmaprobe.devices.products import Manner
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
@@ -50,7 +52,7 @@ MOST_THREADS = 1024
 """Threads that an option may ask for."""
 ENVIRONMENT = "env."
 """What options that set a variable of the environment begin with."""
-OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "random", "result", "subscripts", "threads")
+OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "out", "random", "result", "subscripts", "threads")
 
 
 class Function:
@@ -119,15 +121,23 @@ class FunctionProduct:
     version: str
     threads: int
     environment: tuple[str, ...]
+    writes: bool
     _callee: Callee = field(repr=False)
 
     def multiply(self, a: Bits, b: Bits) -> Bits:
         """D (M, N) of A (M, K) and B (K, N), bit patterns; DeviceError where the function fails."""
+        if self.writes:
+            return self.multiply_so(a, b, Manner(fill=0))
         operands = [
             self._callee.ready(a[None], formats.get(self.a))[0],
             self._callee.ready(b[None], formats.get(self.b))[0],
         ]
         return self._callee.call(operands, formats.get(self.d), (a.shape[0], b.shape[1]))
+
+    def multiply_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
+        """D of one call in another manner."""
+        given = [(a, formats.get(self.a)), (b, formats.get(self.b))]
+        return self._callee.multiply(given, formats.get(self.d), manner)
 
 
 def open_function(argument: str) -> Function:
@@ -137,6 +147,8 @@ def open_function(argument: str) -> Function:
     that it lacks, a thing that cannot be called, or a wrong option.
     """
     target, options = _read(argument)
+    if "out" in options:
+        raise UsageError(f"function:{argument}: out goes with whole products, such as those of mmaprobe gemm")
     _instruction(target, {"operands": "2"} | options)  # what is wrong with them is said before what is missing
     callee = _callee(argument, target, options)
     matrix = options.keys() & {"c", "random", "m", "n"}
@@ -155,10 +167,23 @@ def open_product(argument: str) -> FunctionProduct:
     a = options.get("format", "f32")
     d = options.get("result", a)
     _check_held(a, d)
+    if options.get("out", "0") not in ("0", "1"):
+        raise UsageError(f"option out={options['out']!r} must be 0 or 1")
     environment = tuple(f"{name}={value}" for name, value in sorted(_environment(options).items()))
     callee = _callee(argument, target, options)
     threads = whole(options, "threads", 0, 1) if "threads" in options else 0
-    return FunctionProduct(f"function:{argument}", a, a, d, (m, n, k), callee.version, threads, environment, callee)
+    return FunctionProduct(
+        f"function:{argument}",
+        a,
+        a,
+        d,
+        (m, n, k),
+        callee.version,
+        threads,
+        environment,
+        options.get("out", "0") == "1",
+        callee,
+    )
 
 
 def _read(argument: str) -> tuple[str, dict[str, str]]:

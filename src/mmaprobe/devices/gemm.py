@@ -15,28 +15,37 @@ from mmaprobe.catalog.instruction import Instruction, spell
 from mmaprobe.catalog.outside import MOST_ELEMENTS, add_instruction
 from mmaprobe.devices.base import Support
 from mmaprobe.devices.options import split_options, whole
+from mmaprobe.devices.products import SCHEMES
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.evidence import silicon
 from mmaprobe.models.gemm import Gemm, gemm
 from mmaprobe.operands.batch import Batch, Bits, check_batch
-from mmaprobe.parameters.schedule import known_schedules, to_text
+from mmaprobe.parameters.schedule import Schedule, Scope, known_schedules, to_text
 
 ARCHITECTURE = "gemm"
 OPTIONS = ("c", "k", "m", "n")
 MOST_OF_PRODUCT = 1 << 26
 """Elements of an operand or result of one whole product at most: a call has one of each."""
+MEANT = 256
+"""M, N and K of a whole product where its name says nothing."""
 
 
 class GemmDevice:
-    """A schedule at one shape; its instruction is ``gemm.NAME{k=K,m=M,n=N}``."""
+    """A schedule at one shape; its instruction is ``gemm.NAME{k=K,m=M,n=N}``.  Which NaN comes out it does not say."""
 
     concurrent: ClassVar[bool] = True
+    claims_nans: ClassVar[bool] = False
 
     def __init__(self, name: str, product: Gemm, instruction: Instruction) -> None:
         self.name = name
         self.instruction = instruction
         self._product = product
         add_instruction(instruction, ARCHITECTURE, name)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        return self._product.schedule
 
     def info(self) -> dict[str, str]:
         """The digest of the schedule."""
@@ -48,9 +57,19 @@ class GemmDevice:
         return (self.instruction,)
 
     def supports(self, instruction: Instruction) -> Support:
-        """Yes for its own instruction."""
-        own = instruction == self.instruction
-        return Support(own, "" if own else f"{self.name} runs {self.instruction.id} only")
+        """Yes for its own instruction, and for that of any other device that is a product of these formats in the
+        schedule's scope: so a schedule is the reference of a library."""
+        made = self._product.schedule
+        wanted = (instruction.a, instruction.b, instruction.c or self.instruction.c, instruction.d)
+        if not _is_product(instruction) or wanted != (made.a, made.b, self.instruction.c, made.d):
+            c = f", C {self.instruction.c}" if self.instruction.c else ""
+            takes = f"A {made.a}, B {made.b}{c}, D {made.d}"
+            return Support(False, f"{self.name} runs {self.instruction.id} and other products of {takes}")
+        try:
+            made.scope.check(instruction.m, instruction.n, instruction.k)
+        except UsageError as error:
+            return Support(False, f"{self.name}: {error}")
+        return Support(True, "")
 
     def run(self, instruction: Instruction, batch: Batch) -> Bits:
         """D (batch, M, N)."""
@@ -59,6 +78,11 @@ class GemmDevice:
             raise UsageError(support.reason)
         ready = check_batch(instruction, batch)
         return self._product.run(ready.a, ready.b, ready.c)
+
+
+def _is_product(instruction: Instruction) -> bool:
+    """Whether an instruction is a whole product A B, or A B + C, as a function and a schedule are."""
+    return instruction.family in SCHEMES and "operands" not in instruction.modifier and instruction.random is None
 
 
 @dataclass(frozen=True)
@@ -86,6 +110,11 @@ class GemmProduct:
         return self._product.schedule.d
 
     @property
+    def schedule(self) -> Schedule:
+        """The schedule."""
+        return self._product.schedule
+
+    @property
     def threads(self) -> int:
         """Those of its scope."""
         return self._product.schedule.scope.threads
@@ -102,14 +131,20 @@ class GemmProduct:
 
 
 def open_product(argument: str) -> GemmProduct:
-    """The product of a schedule as something to ask; ``m``, ``n`` and ``k`` are the shape that is meant (256 each)."""
+    """The product of a schedule as something to ask; ``m``, ``n`` and ``k`` are the shape that is meant (``MEANT``,
+    or what of its scope is nearest)."""
     target, options = split_options(argument, ("k", "m", "n"))
     product = gemm(target)
-    m, n, k = (whole(options, name, 256, 1) for name in "mnk")
+    m, n, k = (whole(options, name, _meant(product.schedule.scope, name), 1) for name in "mnk")
     if max(m * k, k * n, m * n) > MOST_OF_PRODUCT:
         raise UsageError(f"gemm: an array of more than {MOST_OF_PRODUCT:,} elements; choose a smaller k, m or n")
     product.schedule.scope.check(m, n, k)
     return GemmProduct(f"gemm:{argument}", (m, n, k), product)
+
+
+def _meant(scope: Scope, axis: str) -> int:
+    least, most = getattr(scope, f"least_{axis}"), getattr(scope, f"most_{axis}")
+    return int(max(least, min(MEANT, most)))
 
 
 def open_gemm(argument: str) -> GemmDevice:

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.operands.batch import Bits
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 SCHEMES = ("function", "gemm")
 """Devices that multiply matrices of any shape; ``mmaprobe.devices.SCHEME.open_product`` opens them."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a product is called, besides with what.
+
+    ``shift``: the operands begin so many elements after an address that 64 divides; ``pad``: rows of theirs lie so many
+    elements further apart than they are long.  ``batch``: so many equal products in one call; 0: no axis for them.
+    ``fill``: D is written over an array of this bit pattern, which the call gets as ``out``; None: as it makes it.
+    """
+
+    shift: int = 0
+    pad: int = 0
+    batch: int = 0
+    fill: int | None = None
+
+
+PLAIN = Manner()
 
 
 class MatrixProduct(Protocol):
@@ -63,6 +85,24 @@ class MatrixProduct(Protocol):
         ...
 
 
+class MannerlyProduct(MatrixProduct, Protocol):
+    """A product that can be called in other manners; ``writes`` is whether it writes to ``out``."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether a call takes ``out``."""
+        ...
+
+    def multiply_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
+        """D (M, N), or (batch, M, N), of one call; DeviceError where it cannot be called so."""
+        ...
+
+
+def knows_manners(product: MatrixProduct) -> TypeIs[MannerlyProduct]:
+    """Whether a product can be called in other manners."""
+    return hasattr(product, "multiply_so")
+
+
 def open_product(name: str) -> MatrixProduct:
     """The product called ``name``: ``function:numpy:matmul?m=256&n=256&k=1000`` or ``gemm:SCHEDULE?m=8&n=8&k=64``."""
     scheme, _, argument = name.partition(":")
@@ -72,3 +112,8 @@ def open_product(name: str) -> MatrixProduct:
         )
     found: MatrixProduct = import_module(f"mmaprobe.devices.{scheme}").open_product(argument)
     return found
+
+
+def is_product(name: str) -> bool:
+    """Whether ``open_product`` opens what is called so."""
+    return name.partition(":")[0] in SCHEMES

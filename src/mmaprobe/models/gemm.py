@@ -97,9 +97,9 @@ class Gemm:
         strides, and the result is of the caller's kind; a batch of products has an axis in front.  ``layout``: where
         A, or B, is stored with rows and columns exchanged, it is T.  ``out`` is an array that D is written to.
         ``inputs`` are those that the schedule names.  Where it hands back largest sizes, the result is D and a dict
-        of them.  Without C nothing takes its place; with K = 0 the sum of products is +0, and D is C where nothing
-        else is said.  UsageError naming the operand or dimension that does not fit, or that is outside of the
-        schedule's scope, or more memory than is left.
+        of them.  Without C nothing takes its place; with K = 0 nothing takes that of the sum of products, and D is
+        C where nothing else is said, +0 where nothing is left.  UsageError naming the operand or dimension that does
+        not fit, or that is outside of the schedule's scope, or more memory than is left.
         """
         made = self.schedule
         (a, b, c), typed, flat = matrices(made, A, B, C, layout)

@@ -45,6 +45,7 @@ COLUMNS = (
     "operation", "program", "bytes", "code", "number", "propagates", "fresh", "product", "rounded", "first", "run",
     "stride", "skip", "count", "end", "size", "order",
 )  # fmt: skip
+EXTREMA = ("maximum", "minimum")
 ABSENT = -1
 """Stands for no program, and for no order."""
 LINKS = 64
@@ -108,6 +109,20 @@ class GemmProgram:
         path = rounded_product(fmt, fmt, to, overflow)
         self.write("CONVERT", to, program=ABSENT if own else self.number(path), code=code)
 
+    def saturate(self, fmt: str, to: str) -> None:
+        """The topmost, of one format, becomes one of another; an infinity, too, the largest number of that."""
+        made = formats.get(to)
+        if made.infinity_code is None:
+            self.convert(fmt, to, "largest")
+            return
+        wide = "f64" if "f64" in (fmt, to) else "f32"
+        self.convert(fmt, wide)
+        most = float(np.ldexp(1 + made.max_fraction / (1 << made.fraction_bits), made.max_exponent))
+        for operation, bound in (("MINIMUM", most), ("MAXIMUM", -most)):
+            self.write("CONSTANT", wide, code=_code(bound, wide))
+            self.combine(operation, wide)
+        self.convert(wide, to, "largest")
+
     def zero(self, fmt: str) -> None:
         """One value more: +0."""
         self.write("CONSTANT", fmt)
@@ -129,6 +144,9 @@ def gemm_program(
     formats_of = {name: held[name] for name in there}
     tree = _Tree(schedule, _Kernel(schedule, made, datapath, formats_of, out), k, formats_of, out)
     last = schedule.epilogue[-1].name if schedule.epilogue else SUM
+    if tree.is_empty(last):
+        out.zero(schedule.d)
+        return out
     if not tree.is_there(last):
         raise UsageError("gemm: without C nothing of the epilogue is left to be D")
     tree.value(last, schedule.d)
@@ -139,8 +157,9 @@ def gemm_program(
 class _Tree:
     """Writes the epilogue: the operands of a node, then the node.
 
-    What is not there (C, where the call has none) is left out: a product with it is not there either, a sum with it
-    is the other term.
+    What is not there (C, where the call has none; the sum of products, where K is 0 and it is not C) is left out: a
+    product with it is not there either, a sum with it is the other term.  What lacks the sum of products is +0 in a
+    maximum or minimum, and as D.
     """
 
     schedule: Schedule
@@ -151,17 +170,30 @@ class _Tree:
 
     def is_there(self, name: str) -> bool:
         """Whether anything is left of a value."""
-        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        node = self._named(name)
         if node is None:
-            return name in self.there or name == SUM or is_number(name)
+            of_c = self.kernel.made.join.start == "c" and C in self.there
+            begins = self.k > 0 or of_c or not self.schedule.epilogue
+            return name in self.there or (name == SUM and begins) or is_number(name)
         found = [self.is_there(each) for each in node.of]
         if node.operation == "fma":
             return (found[0] and found[1]) or found[2]
+        if node.operation in EXTREMA:
+            found += [self.is_empty(each) for each in node.of]
         return all(found) if node.operation in ("multiply", "convert") else any(found)
+
+    def is_empty(self, name: str) -> bool:
+        """Whether a value is not there for want of the sum of products."""
+        node = self._named(name)
+        lacks = name == SUM if node is None else any(map(self.is_empty, node.of))
+        return lacks and not self.is_there(name)
+
+    def _named(self, name: str) -> Compute | None:
+        return next((node for node in self.schedule.epilogue if node.name == name), None)
 
     def value(self, name: str, to: str) -> None:
         """One value more on the stack, in this format."""
-        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        node = self._named(name)
         if is_number(name):
             self.out.write("CONSTANT", to, code=_code(float(name), to))
             return
@@ -178,22 +210,30 @@ class _Tree:
 
     def _node(self, node: Compute) -> None:
         left = [name for name in node.of if self.is_there(name)]
+        if node.operation in EXTREMA:
+            left = [name for name in node.of if self.is_there(name) or self.is_empty(name)]
         if node.operation == "fma" and not (self.is_there(node.of[0]) and self.is_there(node.of[1])):
             left = [node.of[2]]
         if node.operation == "convert":
             fmt = self._format(left[0])
             self.value(left[0], fmt)
-            self.out.convert(fmt, node.format, node.overflow)
+            if node.overflow == "largest":
+                self.out.saturate(fmt, node.format)
+            else:
+                self.out.convert(fmt, node.format)
             return
         for name in left:
-            self.value(name, node.format)
+            if self.is_empty(name):
+                self.out.zero(node.format)
+            else:
+                self.value(name, node.format)
         if len(left) > 1:
             operation = "MULTIPLY" if node.operation == "fma" and len(left) == 2 else node.operation.upper()
             self.out.combine(operation, node.format, node.nan == "propagate")
 
     def _format(self, name: str) -> str:
         """The format that a value has of its own."""
-        node = next((node for node in self.schedule.epilogue if node.name == name), None)
+        node = self._named(name)
         return node.format if node else self.there.get(name, self.kernel.made.join.format)
 
 

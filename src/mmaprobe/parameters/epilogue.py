@@ -110,7 +110,7 @@ class Compute:
 
     ``multiply`` and ``add`` are rounded once, and so is ``fma``, x y + z.  ``maximum`` and ``minimum`` are of f32 or
     f64, +0 above -0; of a NaN and a number they are the NaN (``propagate``) or the ``number``.  ``convert`` rounds
-    alone: beyond the largest number to what IEEE says, or (``largest``) to that.
+    alone: beyond the largest number to what IEEE says, or (``largest``, of an infinity as well) to that.
     """
 
     name: str = field(metadata=says("name of the value"))

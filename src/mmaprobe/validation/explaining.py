@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from mmaprobe import formats
+from mmaprobe.catalog.instruction import Instruction
+from mmaprobe.devices.gemm import GemmDevice
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.evidence.records import Mismatch, Witness
+from mmaprobe.generators import Recipe
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.hexfloat import difference, shown
 from mmaprobe.models.model import bind
@@ -23,6 +26,7 @@ from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.neighbours import neighbours
 from mmaprobe.validation.native import datapath_of
 from mmaprobe.validation.pair import Pair
+from mmaprobe.validation.products.partial_sums import schedule_says
 
 MOST_CHANGES = 3
 """Changes that are named where several give all answers."""
@@ -35,8 +39,10 @@ def explained(pair: Pair, found: Sequence[Mismatch], more: Batch | None = None) 
 
     Where the reference is a model, ``reference_says`` is how it evaluates the smallest vector, and ``device_as`` the
     one change to its datapath (``parameters.neighbours``) that gives every answer of the device to all vectors kept,
-    and to ``more`` vectors, on some of which the two may agree.
+    and to ``more`` vectors, on some of which the two may agree.  Of a schedule it is what its ranges come to.
     """
+    if isinstance(pair.ref, GemmDevice):
+        return tuple(replace(each, reference_says=_by_schedule(pair.ref, pair.instruction, each)) for each in found)
     path = datapath_of(pair.ref, pair.instruction)
     if path is None or not found:
         return tuple(found)
@@ -46,6 +52,13 @@ def explained(pair: Pair, found: Sequence[Mismatch], more: Batch | None = None) 
         replace(each, reference_says=says(path, _dense(pair, path, [each.shrunk or each.vector])), device_as=as_if)
         for each in found
     )
+
+
+def _by_schedule(ref: GemmDevice, made: Instruction, mismatch: Mismatch) -> str:
+    """How a schedule comes to a mismatch's smallest vector, in the place at which it is seen."""
+    witness = mismatch.shrunk or mismatch.vector
+    place = Recipe.parse(mismatch.recipe).place if witness.note else None
+    return schedule_says(ref, made, as_vectors(made, [witness]), place or (0, 0))
 
 
 def answers_as(pair: Pair, path: Datapath, found: Sequence[Mismatch], more: Batch | None = None) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.catalog.instruction import Instruction
-from mmaprobe.devices.base import Device, serial
+from mmaprobe.devices.base import Device, claims_nans, serial
 from mmaprobe.devices.child import no_children
 from mmaprobe.devices.gpu.driver import ENDS_ALL
 from mmaprobe.devices.replay import Replay
@@ -147,7 +147,8 @@ def validate(
     Families default to all that fit the instruction, in the default mix.  A
     mismatch is examined (asked again, shrunk, classified, explained) and kept as
     an example.  ``nan="any"`` lets two
-    NaN results count as equal.  ``stop`` is asked between chunks; Ctrl-C ends
+    NaN results count as equal, and so does a device that claims none (``devices.base.claims_nans``).
+    ``stop`` is asked between chunks; Ctrl-C ends
     the run with what was compared so far (``Summary.interrupted``).  ``first``:
     the vectors that follow so many of the same mix.  ``examined``: a few mismatches are; else none is asked again.
     ``covered``: a sample is counted by cell (``validation.coverage``).
@@ -173,6 +174,8 @@ def validate(
         enumerated=enumerated,
     )
     recorded = _recording(dut, ref, instruction)
+    if not (claims_nans(dut) and claims_nans(ref)):
+        nan = "any"
     job = _Job(serial(dut), serial(ref), instruction, nan, seed, said, enumerated=enumerated, recorded=recorded)
     if job.recorded is None and not enumerated:
         job.native = pipeline(dut, ref, instruction)

@@ -35,7 +35,7 @@ class Carried:
     def __init__(self, view: ClassView, first: OrderRead, fmt: str, rng: np.random.Generator) -> None:
         self._view, self._fmt, self._rng = view, fmt, rng
         self.readings = [first]
-        self.living = _by_rule(first)
+        self.living = by_rule(first)
 
     def settle(self) -> None:
         """Ask other K until the kernels left foretell the same at all of them; none may be left."""
@@ -47,7 +47,7 @@ class Carried:
             groups, at = self._most_different()
             if len(groups) < 2 or not self._ask(at, groups):
                 break
-        self.living.sort(key=_plainness)
+        self.living.sort(key=plainness)
 
     def _read(self, k: int) -> None:
         """The order at a larger K, from the beginning; rules are those that both K leave."""
@@ -60,7 +60,7 @@ class Carried:
         before = self.readings
         self.readings = [*before, found]
         self.living = [
-            each for each in _by_rule(found) if all(fits(each, reading.pairs, reading.k) for reading in before)
+            each for each in by_rule(found) if all(fits(each, reading.pairs, reading.k) for reading in before)
         ]
 
     def _most_different(self) -> tuple[list[list[GemmKernel]], int]:
@@ -110,7 +110,7 @@ def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> lis
     return list(merged.values())
 
 
-def _by_rule(reading: OrderRead) -> list[GemmKernel]:
+def by_rule(reading: OrderRead) -> list[GemmKernel]:
     """The kernels of a reading with every rule that cuts its K so; of up to three ranges both orders are alike."""
     found = dict[GemmKernel, None]()
     for kernel in reading.kernels:
@@ -121,7 +121,7 @@ def _by_rule(reading: OrderRead) -> list[GemmKernel]:
     return list(found)
 
 
-def _plainness(kernel: GemmKernel) -> tuple[int, ...]:
+def plainness(kernel: GemmKernel) -> tuple[int, ...]:
     """The plainest kernel first: rule, order, accumulators, and the smallest numbers."""
     ranges, own = kernel.ranges, kernel.accumulators
     return (

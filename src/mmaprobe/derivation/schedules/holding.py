@@ -8,9 +8,9 @@ import numpy as np
 
 from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm import Gemm
-from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import Schedule
-from mmaprobe.probing.gemm.calls import Floats, ProductCalls
+from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.families import operands
 
 SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
 """M, N, and K as a multiple of the one that was named."""
@@ -55,26 +55,6 @@ def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], r
 def _compare(
     calls: ProductCalls, model: Gemm, shape: tuple[int, int, int], kind: str, rng: np.random.Generator
 ) -> Held:
-    m, n, k = shape
-    a, b = _operands(calls, kind, m, n, k, rng)
+    a, b = operands(calls, kind, shape, rng)
     differ = np.argwhere(calls.ask(a, b) != model.run(a[None], b[None])[0])
     return Held(shape, kind, len(differ), (int(differ[0][0]), int(differ[0][1])) if len(differ) else None)
-
-
-def _operands(calls: ProductCalls, kind: str, m: int, n: int, k: int, rng: np.random.Generator) -> tuple[Bits, Bits]:
-    return (
-        calls.bits(_values(kind, (m, k), calls.a.max_exponent, rng), calls.a),
-        calls.bits(_values(kind, (k, n), calls.b.max_exponent, rng), calls.b),
-    )
-
-
-def _values(kind: str, shape: tuple[int, int], top: int, rng: np.random.Generator) -> Floats:
-    """``normal``; ``cancelling``: magnitudes far apart, of both signs; ``tiny``: products about the smallest normal
-    number, and zeros."""
-    values: Floats = rng.standard_normal(shape)
-    if kind == "cancelling":
-        spread = min(20, top // 3)
-        return np.ldexp(values, rng.integers(-spread, spread + 1, shape))
-    if kind == "tiny":
-        return np.ldexp(values, -(top // 2)) * (rng.random(shape) < 0.7)
-    return values

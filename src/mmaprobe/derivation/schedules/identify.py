@@ -22,6 +22,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
 from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, draw_rows, signed_zeros
+from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
 
 SPREADS = (8, 0, 3)
@@ -67,6 +68,7 @@ class Identification:
     held: list[Held] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     calls: int = 0
+    manners: list[MannerFinding] = field(default_factory=list)
 
 
 def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Identification:
@@ -101,6 +103,8 @@ class _Search:
         """All stages; what stops one is said in ``why``."""
         found, (m, n, k) = self._found, self._calls.product.shape
         found.why = check_soundness(self._calls, m, n, k, self._rng)
+        found.manners = ask_manners(self._calls, (m, n, k), np.random.default_rng(k))
+        found.why += [each.said for each in found.manners if (each.question, each.status) == ("written", "differs")]
         if found.why:
             found.status = "wrong"
             return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats
-from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.devices.products import Manner, MatrixProduct, knows_manners
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.edge import held_as
@@ -52,22 +54,37 @@ class ProductCalls:
 
         CallsSpentError where the calls are spent, DeviceError for an answer that is no D, or an operand changed.
         """
+        given = a.copy(), b.copy()
+        d = self._answer(lambda: self.product.multiply(*given), (a.shape[0], b.shape[1]))
+        if (given[0] != a).any() or (given[1] != b).any():
+            raise DeviceError(f"{self.product.name}: changed an operand that it was given")
+        return d
+
+    def ask_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
+        """D (M, N), or (batch, M, N), of one call in another manner; as ``ask``.
+
+        One that writes to ``out`` does so here, too, over zeros where no pattern is said.
+        """
+        product = self.product
+        assert knows_manners(product)
+        manner = replace(manner, fill=0) if product.writes and manner.fill is None else manner
+        shape = (*([manner.batch] if manner.batch else []), a.shape[0], b.shape[1])
+        return self._answer(lambda: product.multiply_so(a, b, manner), shape)
+
+    def _answer(self, call: Callable[[], Bits], shape: tuple[int, ...]) -> Bits:
+        """A copy of what a call answers, if it is a D of this shape."""
         if self.count >= self.budget:
             raise CallsSpentError
         self.count += 1
-        given = a.copy(), b.copy()
         try:
-            d = self.product.multiply(*given)
+            d = call()
         except (MmaprobeError, MemoryError):
             raise
         except Exception as error:
             raise DeviceError(f"{self.product.name} broke down: {type(error).__name__}: {error}") from error
-        shape = a.shape[0], b.shape[1]
         if not isinstance(d, np.ndarray) or d.dtype != self.d.dtype or d.shape != shape:
             came = f"{getattr(d, 'dtype', type(d).__name__)} of shape {np.shape(d)}"
             raise DeviceError(f"{self.product.name}: answered {came}, not {self.d.dtype} of shape {shape}")
-        if (given[0] != a).any() or (given[1] != b).any():
-            raise DeviceError(f"{self.product.name}: changed an operand that it was given")
         return np.array(d, order="C", subok=False)
 
     def ask_twice(self, a: Bits, b: Bits, between: tuple[Bits, Bits] | None = None) -> Bits:

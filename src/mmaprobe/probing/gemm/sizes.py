@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
+from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
 
 Lanes = NDArray[np.intp]
@@ -67,12 +68,17 @@ def _room(fmt: Format) -> int:
 def read_sizes(calls: ProductCalls, k: int, p: Lanes, q: Lanes) -> Sizes:
     """size(p_i, q_j) of every element (M, N) of one call; ``UNREAD`` where p_i is q_j or the answer is no size."""
     exponents = window(calls, k)
-    a: Floats = np.full((len(p), k), np.ldexp(1.0, exponents.a))
-    b: Floats = np.full((k, len(q)), np.ldexp(1.0, exponents.b))
-    a[np.arange(len(p)), p] = np.ldexp(1.0, exponents.a + exponents.span)
-    b[q, np.arange(len(q))] = -np.ldexp(1.0, exponents.b + exponents.span)
-    d = calls.values(calls.ask(calls.bits(a, calls.a), calls.bits(b, calls.b)))
+    d = calls.values(calls.ask(*masks(calls, k, p, q, exponents)))
     with np.errstate(all="ignore"):
         kept = np.ldexp(d, -(exponents.a + exponents.b))
     read = (kept >= 0) & (kept <= k - 2) & (kept == np.floor(kept)) & (p[:, None] != q[None, :])
     return np.where(read, k - np.where(read, kept, 0), UNREAD).astype(np.int64)
+
+
+def masks(calls: ProductCalls, k: int, p: Lanes, q: Lanes, exponents: Room) -> tuple[Bits, Bits]:
+    """A and B of units, with +M in row i at lane p_i and -M in column j at lane q_j."""
+    a: Floats = np.full((len(p), k), np.ldexp(1.0, exponents.a))
+    b: Floats = np.full((k, len(q)), np.ldexp(1.0, exponents.b))
+    a[np.arange(len(p)), p] = np.ldexp(1.0, exponents.a + exponents.span)
+    b[q, np.arange(len(q))] = -np.ldexp(1.0, exponents.b + exponents.span)
+    return calls.bits(a, calls.a), calls.bits(b, calls.b)

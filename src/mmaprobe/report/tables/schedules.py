@@ -30,6 +30,7 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
         elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
         wrong = sum(each.differ for each in found.held)
         lines.append(f"held at {len(found.held)} shapes not asked before: {wrong:,} of {elements:,} elements differ")
+    lines += [f"{each.question}, {each.status}: {each.said}" for each in found.manners]
     lines += found.why
     if found.schedule is not None:
         scope = found.schedule.scope
@@ -45,11 +46,16 @@ def _words(kind: ElementClass) -> str:
     """An order in words."""
     if kind.kernel is None:
         return "an order that was not found"
-    kernel, own = kind.kernel, kind.kernel.accumulators
     ks = ", ".join(str(reading.k) for reading in kind.readings)
+    return f"{order_words(kind.kernel)}; asked at K = {ks}"
+
+
+def order_words(kernel: GemmKernel) -> str:
+    """How a kernel adds: how K is cut, what goes to which accumulator, and by which step."""
+    own = kernel.accumulators
     dealt = "one accumulator" if own.count == 1 else f"{own.count} accumulators, joined by {own.join}"
     step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
-    return f"{_ranges(kernel)}, {dealt}, {step}; asked at K = {ks}"
+    return f"{_ranges(kernel)}, {dealt}, {step}"
 
 
 def _ranges(kernel: GemmKernel) -> str:
@@ -68,6 +74,9 @@ def identified_json(found: Identification) -> dict[str, Any]:
         "status": found.status,
         "calls": found.calls,
         "why": found.why,
+        "manners": [
+            {"question": each.question, "status": each.status, "said": each.said} for each in found.manners
+        ],
         "schedule": None if found.schedule is None else to_text(found.schedule),
         "orders": [
             {

@@ -1,0 +1,53 @@
+"""Families of matrices by which whole products are compared: masks first, then values of several kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.probing.gemm.calls import Floats, ProductCalls
+from mmaprobe.probing.gemm.sizes import masks, window
+
+FAMILIES = ("masks", "normal", "cancelling", "tiny", "zeros", "specials")
+"""Families by name, in the order in which they are asked.
+
+``masks``: +M in each row and -M in each column beside units, which no two orders of adding answer alike (``sizes``).
+``cancelling``: magnitudes far apart, of both signs.  ``tiny``: products about the smallest normal number, and zeros.
+``zeros``: zeros of both signs and ones, and sums of -0 alone.  ``specials``: normal values, infinities, NaNs and the
+largest numbers.
+"""
+SPREAD = 20
+"""Powers of two, up and down, that cancelling values are spread over at most."""
+RARE = 0.25
+"""Special values in a row of A or a column of B, on average."""
+
+
+def operands(
+    calls: ProductCalls, family: str, shape: tuple[int, int, int], rng: np.random.Generator
+) -> tuple[Bits, Bits]:
+    """A (M, K) and B (K, N) of a family; UsageError where the formats have none of it at this K."""
+    m, n, k = shape
+    if family == "masks":
+        if k < 2:
+            raise UsageError(f"{calls.product.name}: a mask needs two lanes, K is {k}")
+        return masks(calls, k, rng.integers(0, k, m), rng.integers(0, k, n), window(calls, k))
+    a, b = _values(family, (m, k), calls.a.max_exponent, k, rng), _values(family, (k, n), calls.b.max_exponent, k, rng)
+    if family == "zeros":
+        a[::2], b[:, ::2] = -0.0, 1.0
+    return calls.bits(a, calls.a), calls.bits(b, calls.b)
+
+
+def _values(family: str, shape: tuple[int, int], top: int, k: int, rng: np.random.Generator) -> Floats:
+    values: Floats = rng.standard_normal(shape)
+    if family == "cancelling":
+        spread = min(SPREAD, top // 3)
+        return np.ldexp(values, rng.integers(-spread, spread + 1, shape))
+    if family == "tiny":
+        return np.ldexp(values, -(top // 2)) * (rng.random(shape) < 0.7)
+    if family == "zeros":
+        return rng.choice([0.0, -0.0, 1.0, -1.0], shape, p=[0.35, 0.35, 0.15, 0.15])
+    if family == "specials":
+        odd = rng.choice([np.inf, -np.inf, np.nan, np.ldexp(1.9, top), 0.0], shape)
+        return np.where(rng.random(shape) < RARE / k, odd, values)
+    return values
