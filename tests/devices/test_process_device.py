@@ -254,7 +254,7 @@ def test_a_silent_program_is_said_once(program, tmp_path, monkeypatch):
         threading.Timer(0.5, go.touch).start()
         assert run_vectors(device, KNOWN, operands(1)).tolist() == [0]
     (line,) = lines
-    assert line.startswith(f"waiting for {sys.executable} ")
+    assert line.startswith(f"waiting for {shlex.quote(sys.executable)} ")
     assert "silent for 0.2 s; it may take 50 s; for a longer limit: process:timeout=SECONDS COMMAND; Ctrl-C" in line
 
 
