@@ -131,6 +131,16 @@ def test_a_step_of_ci_that_fails_ends_it(bad: str, tmp_path: Path) -> None:
     assert "everything passed" not in done.stdout
 
 
+def test_what_runs_aside_is_red_where_it_is_joined(tmp_path: Path) -> None:
+    """What it printed is shown there, and what nobody joined ends with CI."""
+    functions = "begin() { aside one sh -c 'echo done; exit 3'; aside other sleep 99; }\n"
+    done = harness(f"{functions}step begin begin\nstep one joined one\nstep never echo reached", tmp_path)
+    assert done.returncode == 3
+    assert "done\n" in done.stdout
+    assert "FAILED in step: one" in done.stdout
+    assert "reached" not in done.stdout
+
+
 def test_a_ci_whose_steps_pass_is_green(tmp_path: Path) -> None:
     done = harness("step first true\nstep 'second one' test -d .ci", tmp_path)
     assert done.returncode == 0
