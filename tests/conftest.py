@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 DAY = 86_400
 """Seconds."""
 LONE = 4
-"""Of the long tests without parameters one in so many is left where of the parameters of others one in any is."""
+"""Of the long tests with one parameter or none one in so many is left, where of others one in any of theirs is."""
 
 os.environ.setdefault("MMAPROBE_SEED", "0")
 
@@ -78,7 +78,7 @@ def spread(count: int, kept: int) -> set[int]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left,
-    and with any N above 1 one in ``LONE`` of the long tests that have none."""
+    and with any N above 1 one in ``LONE`` of the long tests that have one or none."""
     for group in by_test(
         item for item in items if item.get_closest_marker("sampled") and not item.get_closest_marker("long")
     ):
@@ -90,10 +90,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.long)
     every, turn = config.getoption("--one-in"), config.getoption("--turn")
     long = [item for item in items if item.get_closest_marker("long")]
-    some = by_test(item for item in long if "[" in item.nodeid)
+    some = by_test(long)
     out = {item for group in some for number, item in enumerate(group) if (number + turn) % every and len(group) > 1}
     if every > 1:
-        lone = (item for item in long if "[" not in item.nodeid)
+        lone = (group[0] for group in some if len(group) == 1)
         out |= {item for number, item in enumerate(lone) if (number + turn) % LONE}
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]

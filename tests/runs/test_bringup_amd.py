@@ -27,6 +27,7 @@ FORMS = (
 QUESTIONS = {"minus-zero-amd", "cdna3-sum", "nan-amd", "tf32-low-bits", "integer-overflow-amd"}
 
 
+@pytest.mark.long
 def test_the_kinds_of_cdna3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All steps in order, exit code 0: each kind's datapath is the shipped one, what is open is settled."""
     run = Run(AMD, tmp_path, FORMS)

@@ -23,7 +23,9 @@ from stand_ins.vendors import NVIDIA, VENDORS, Vendor
 pytestmark = pytest.mark.needs("cuda.bindings")
 
 
-@pytest.fixture(params=sorted(VENDORS))
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.long if name != NVIDIA.scheme else ()) for name in VENDORS]
+)
 def vendor(request: pytest.FixtureRequest) -> Vendor:
     return VENDORS[request.param]
 
