@@ -180,6 +180,7 @@ CPU = open_device("cpu")
 HERE = [known for known in CPU.instructions() if CPU.supports(known)]
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("instruction", HERE, ids=lambda known: known.id)
 def test_this_cpu(instruction: Instruction) -> None:
     """Derived from real silicon, the units say what the shipped file says."""

@@ -73,6 +73,7 @@ def test_every_neighbour_has_its_reason_and_the_file_is_read_again(tmp_path: Pat
     assert read_schedule(path) == found.schedule
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("by", ["fma", "multiply_add"])
 @pytest.mark.parametrize("first", ["zero", "first"])
 def test_steps_and_starts_are_told_apart_by_values(by: Any, first: Any) -> None:

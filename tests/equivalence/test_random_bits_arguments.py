@@ -54,6 +54,7 @@ def datapath(name: str, a: str, last: Encode | None = None) -> Datapath:
     )  # fmt: skip
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("a", ["e4m3", "bf16", "f32"])
 @pytest.mark.parametrize("name", TREES)
 def test_neighbours_called_equivalent_are(name: str, a: str) -> None:

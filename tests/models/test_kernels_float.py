@@ -162,6 +162,7 @@ def test_exact_sums_whose_terms_cancel() -> None:
             assert (run_groups(path, close) == stages.evaluate(path, close)).all(), name
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", RDNA)
 def test_short_sums_at_the_ends_of_their_range(name: str, build: str, monkeypatch: pytest.MonkeyPatch) -> None:

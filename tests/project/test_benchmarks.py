@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHORT = sorted(path.name for path in BENCHMARKS.glob("*.py") if "--smoke" in path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SHORT)
 def test_the_short_form_runs(name: str) -> None:
     done = subprocess.run(
