@@ -233,7 +233,7 @@ def recovery(session: nox.Session) -> None:
     session.run("python", "tests/recovery/sweep.py", "--out", "build/recovery/shipped.jsonl", "--jobs", jobs)
     session.run("python", "tests/recovery/whole.py", "build/recovery/random.jsonl", "--jobs", jobs, *session.posargs)
     session.run("python", "tests/recovery/claims.py", "--seeds", "10000-19999", "--jobs", jobs)
-    answers = ("--units", "51000-51014", "--out", "build/recovery/same_answer.jsonl")
+    answers = ("--units", "51000-51014", "--out", "build/recovery/same_answer.jsonl", "--least", "12")
     session.run("python", "tests/recovery/same_answer.py", *answers, "--jobs", jobs)
     out = Path(session.create_tmp()).resolve()
     for architecture in RECOVERED:

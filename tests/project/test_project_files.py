@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mmaprobe.catalog.lookup import match
 from mmaprobe.devices.base import GROUP
 from mmaprobe.vendors import every
 from needs import NEEDS
@@ -158,6 +159,18 @@ def test_every_step_of_ci_is_run() -> None:
     assert "set -euo pipefail" in CI
     assert not re.search(r"\|\| true\b", CI)
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_every_instruction_of_a_cpu_has_a_stand_in_on_some_day() -> None:
+    """Of the CPUs that CI derives blind from their models, whatever part of them has its turn."""
+    listed = re.search(r"(?s)^stand_ins=\((.*?)\)", CI, re.M)
+    assert listed
+    found: dict[str, list[str]] = {}
+    for architecture, glob in re.findall(r'"(\S+) (\S+)"', listed[1]):
+        found.setdefault(architecture, []).extend(each.id for each in match(architecture, glob))
+    assert set(found) == {"x86-64+amd", "x86-64+intel", "aarch64"}
+    for architecture, names in found.items():
+        assert sorted(names) == sorted(each.id for each in match(architecture, "*"))
 
 
 def test_lint_is_the_same_in_ci_and_nox() -> None:

@@ -150,6 +150,7 @@ MMAPROBE_HD V upper_products(const V& x, const V& y) {
     } else if constexpr (sizeof(V) == WIDTH) {
         return V(times_high(U16(x), U16(y)));
     } else {
+        static_assert(sizeof(V) == 32 && WIDTH == 64, "half a register of AVX-512");
 #if defined(__AVX2__)
         return V(_mm256_mulhi_epu16(__m256i(x), __m256i(y)));
 #endif
