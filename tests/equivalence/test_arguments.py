@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 
 import mmaprobe
 from cases.strategies import any_datapath, vectors
-from mmaprobe import formats
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instructions
@@ -19,17 +17,14 @@ from mmaprobe.catalog.states import modes
 from mmaprobe.derivation.vectors.mixtures import mixed_vectors
 from mmaprobe.equivalence.arguments import argument
 from mmaprobe.equivalence.same_function import same_function
-from mmaprobe.equivalence.sum_order import canonical
 from mmaprobe.errors import UsageError
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.models.stages import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import (
     Accumulator,
-    Add,
     Datapath,
     Encode,
-    Exact,
     Fused,
     Products,
     Special,
@@ -150,35 +145,6 @@ def test_what_was_once_argued_wrongly_is_not_argued(name: str) -> None:
     )
 
 
-PAIRS = {
-    "a": "f16", "b": "f16", "c": "f32", "d": "f32", "k": 2,
-    "tree": {"node": "fused", "fraction_bits": 24, "rounding": "RD", "to": {"zero": "positive"}, "terms": [
-        {"of": {"node": "fused", "fraction_bits": 24, "rounding": "RD", "terms": ["0,1"]}}, "c"]},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "same"),
-    [
-        ("tree.terms.0.of.fraction_bits=25", True), ("tree.terms.0.of.fraction_bits=none", True),
-        ("grouping=groups exact", True), ("tree.terms.0.of.fraction_bits=23", False),
-        ("tree.terms.0.of.rounding=RZ", False),
-    ],
-)  # fmt: skip
-def test_a_pair_that_is_floored_again_is_an_exact_pair(change: str, same: bool) -> None:
-    path = from_table(PAIRS)
-    field, value = change.split("=")
-    rival = mutate(path, field, value)
-    found = argument(path, Neighbour(field, value, rival))
-    assert (found is not None and found.rule == "floored again") is same
-    answers = [
-        (evaluate(path, some) != evaluate(rival, some)).any() for some in (vectors(path, i, 4000) for i in range(5))
-    ]
-    assert any(answers) is not same
-    unsigned = mutate(path, "tree.to.zero", "ieee")  # where the sign of a zero group shows
-    assert argument(unsigned, Neighbour(field, value, mutate(unsigned, field, value))) is None
-
-
 @pytest.mark.parametrize("vectors", [None, "10", 1.5, True, -1, 10**30])
 def test_a_number_of_vectors_is_a_whole_number(vectors: Any) -> None:
     with pytest.raises(mmaprobe.UsageError, match="vectors is"):
@@ -233,94 +199,6 @@ def test_a_term_is_whole_that_no_other_reaches(bits: str, whole: bool) -> None:
     c, tiny = np.array([0x7F7FFFFF], np.uint32), np.array([[0x8001, 0]], np.uint16)
     batch = Batch(tiny, np.array([[0x0001, 0]], np.uint16), c)
     assert bool((evaluate(path, batch) == evaluate(near.datapath, batch)).all()) is whole
-
-
-def odd_pair(bits: int, c: str = "f32", inner: str = "f32", root: str = "f32", **rules: Any) -> Datapath:
-    """A sum of four products, rounded to odd, and c, both cut to odd so many places below the larger, and to odd."""
-    products = Exact((Products((0, 1, 2, 3)),), Encode(inner, "RO"))
-    terms = tuple(replace(Term(each, bits, "RO"), **rules) for each in (products, Accumulator()))
-    special = Special(code=formats.get(root).nan_code or 0)
-    return Datapath("bf16", "bf16", c, root, 4, Fused(terms, Encode(root, "RO")), special=special)
-
-
-def told_apart(one: Datapath, other: Datapath) -> bool:
-    return any(
-        (evaluate(one, some) != evaluate(other, some)).any() for some in (vectors(one, i, 3000) for i in range(4))
-    )
-
-
-@pytest.mark.parametrize(
-    "names",
-    [("f32", "f32", "f32"), ("bf16", "f32", "f32"), ("f32", "bf16", "bf16"), ("bf16", "bf16", "f32"),
-     ("f16", "f32", "f32"), ("f16", "f16", "f16")],
-    ids=" ".join,
-)  # fmt: skip
-def test_what_is_cut_to_odd_and_again_is_cut_once(names: tuple[str, str, str]) -> None:
-    c, inner, _ = names
-    least = 2 + max(formats.get(name).fraction_bits for name in names)
-    alike = formats.get(c).min_exponent == formats.get(inner).min_exponent
-    for bits in range(least - 3, least + 3):
-        path = odd_pair(bits, *names)
-        tree = path.tree
-        assert isinstance(tree, Fused)
-        assert tree.to is not None
-        uncut = replace(path, tree=Add(tree.terms[0].of, tree.terms[1].of, tree.to))
-        argued = same_function(path, uncut) is not None
-        assert argued is (bits >= least and alike)
-        assert not (argued and told_apart(path, uncut))
-
-
-def test_too_few_places_tell_a_second_cut() -> None:
-    path = odd_pair(22)
-    tree = path.tree
-    assert isinstance(tree, Fused)
-    assert tree.to is not None
-    assert told_apart(path, replace(path, tree=Add(tree.terms[0].of, tree.terms[1].of, tree.to)))
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [{"rounding": "RZ"}, {"zero_exponent": -10}, {"cutoff": 40}, {"sticky_bits": 3}, {"shift_limit": 20},
-     {"label_offset": 4}, {"of": Products((0, 1, 2, 3))}],
-    ids=str,
-)  # fmt: skip
-def test_other_terms_are_not_cut_once(rules: dict[str, Any]) -> None:
-    plain = odd_pair(26)
-    assert isinstance(canonical(plain).tree, Exact)
-    tree = plain.tree
-    assert isinstance(tree, Fused)
-    other = replace(plain, tree=replace(tree, terms=(replace(tree.terms[0], **rules), tree.terms[1])))
-    assert isinstance(canonical(other).tree, Fused)
-    assert same_function(other, plain) is None
-
-
-def test_a_label_shown_higher_that_cuts_nothing_is_cut_once() -> None:
-    plain = odd_pair(26)
-    tree = plain.tree
-    assert isinstance(tree, Fused)
-    other = replace(plain, tree=replace(tree, terms=(replace(tree.terms[0], label_offset=1), tree.terms[1])))
-    assert same_function(other, plain) is not None
-    assert not told_apart(other, plain)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("tree.complement", "true"), ("tree.carry_bits", "0"), ("tree.to.rounding", "RNE"), ("tree.to.first", "20 RO")],
-)
-def test_other_sums_are_not_cut_once(field: str, value: str) -> None:
-    assert isinstance(canonical(mutate(odd_pair(26), field, value)).tree, Fused)
-
-
-def test_odd_makes_a_zero_of_zeros_alone() -> None:
-    """So no sign of an underflow shows, and beside a sum that is never -0 none of a zero."""
-    path = odd_pair(26)
-    inner = mutate(path, "tree.terms.0.of.to.zero", "positive")
-    for near, field in ((path, "tree.terms.0.of.to.underflow"), (path, "tree.to.underflow"), (inner, "tree.to.zero")):
-        changed = mutate(near, field, "positive")
-        assert same_function(near, changed) is not None
-        assert not told_apart(near, changed)
-    nearest = mutate(path, "tree.terms.0.of.to.rounding", "RNE")
-    assert same_function(nearest, mutate(nearest, "tree.terms.0.of.to.underflow", "positive")) is None
 
 
 @pytest.mark.parametrize("mode", ["RO", "RA", "RZ", "RNE"])

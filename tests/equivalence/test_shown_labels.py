@@ -92,4 +92,4 @@ def test_what_an_mfma_was_derived_to_be_is_what_is_shipped() -> None:
     """Found on a stand-in of gfx942: 800 million vectors told nothing, and no argument joined the two."""
     steps = same_function(with_rules(26, -6, 31), SHIPPED)
     assert steps is not None
-    assert [step.argument.rule for step in steps] == ["same sum", "zero cut again", "same sum"]
+    assert [step.argument.rule for step in steps] == ["same sum"]

@@ -49,6 +49,12 @@ def _stays_finite(span: Span, to: Encode) -> bool:
     """No rounding, nor a first cut, brings a value of the span over the largest finite value."""
     fmt = formats.get(to.format)
     bits = fmt.fraction_bits if to.first is None else min(fmt.fraction_bits, to.first[0])
+    if (
+        to.rounding == "RZ"
+        and (to.first is None or to.first[1] == "RZ")
+        and fmt.max_fraction + 1 == 1 << fmt.fraction_bits
+    ):
+        return span.top <= fmt.max_exponent + 1
     return span.top <= fmt.max_exponent or (span.top == fmt.max_exponent + 1 and span.width <= bits)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mmaprobe import formats
 from mmaprobe.equivalence.spans import FAR, product_span
-from mmaprobe.parameters.datapath import Datapath, Exact, Fused, Node, Products, Term
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Exact, Fused, Node, Products, Term
 
 
 def granularity(node: Node) -> int | None:
@@ -15,6 +15,15 @@ def granularity(node: Node) -> int | None:
         return None
     known = [term.fraction_bits for term in node.terms if term.fraction_bits is not None]
     return max(known) if len(known) == len(node.terms) else None
+
+
+def formats_of(datapath: Datapath, node: Node) -> tuple[str, ...]:
+    """The formats of which a node is one value; none where it is a sum that is handed on, or several values."""
+    if isinstance(node, Accumulator):
+        first = (datapath.c,) if datapath.c is not None else ()
+        return (*first, datapath.root.format) if len(datapath.steps) > 1 else first
+    to = getattr(node, "to", None)
+    return () if to is None else (to.format,)
 
 
 def headroom(datapath: Datapath, node: Node) -> int:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, trace
 from mmaprobe.equivalence.conversions import labels_read, odd_first, products_fit, rounded_alike
-from mmaprobe.equivalence.floored_groups import floored_again
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
 from mmaprobe.equivalence.spans import Span
@@ -283,8 +282,6 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
     "zero cut again": (zero_cut_again, "with C zero the sum is cut again, downward and no lower than by the exponent "
                        "of C's zero"),
-    "floored again": (lambda old, new, place: floored_again(old, new), "of two products cut downward together at most "
-                      "one loses bits, and the sum that they enter is cut downward again, no finer"),
     "every kind of operand": (lambda old, new, place: nan_rules_agree(old, new), "the NaN rules agree on every choice "
                               "of zero, finite, infinite and NaN operands; each was evaluated"),
     "odd first": (lambda old, new, place: odd_first(old, new), "a rounding to odd with two more bits loses nothing "

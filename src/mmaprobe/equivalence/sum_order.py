@@ -12,9 +12,10 @@ from functools import lru_cache, partial
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
-from mmaprobe.equivalence.headroom import granularity
+from mmaprobe.equivalence.headroom import formats_of, granularity
 from mmaprobe.equivalence.shown_labels import own_labels
 from mmaprobe.equivalence.spans import DatapathSpans, Span
+from mmaprobe.equivalence.vain_cuts import uncut_groups, uncut_pair, without_vain_zeros
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -64,14 +65,16 @@ def canonical(datapath: Datapath) -> Datapath:
     if datapath.product.split is not None:  # lanes of several terms
         return datapath
     found = _rewritten(datapath)
+    if found == datapath:
+        found = without_vain_zeros(datapath)
     return found if found == datapath else canonical(found)
 
 
 def _rewritten(datapath: Datapath) -> Datapath:
     ordered = datapath.special.nan == "local" and formats.get(datapath.d).is_float
     ranks = _ranks(datapath.steps[0])
-    datapath = replace(datapath, tree=map_node(datapath.tree, partial(_odd_once, datapath)))
-    datapath = with_own_labels(datapath)
+    datapath = replace(datapath, tree=map_node(datapath.tree, partial(uncut_pair, datapath)))
+    datapath = with_own_labels(uncut_groups(datapath))
     tree = _plain(_relaned(_lossless(datapath), ranks), ordered)
     if len(datapath.steps) == 1:
         return replace(datapath, tree=tree, step=0, order=None)
@@ -82,29 +85,6 @@ def _rewritten(datapath: Datapath) -> Datapath:
                 lanes[place] = lane
     order = tuple(lane for lanes in steps for lane in lanes)
     return replace(datapath, tree=tree, order=None if order == tuple(range(datapath.k)) else order)
-
-
-def _odd_once(datapath: Datapath, node: Node) -> Node:
-    """The exact sum that two values are which are cut to odd, and their sum again, two places or more above the cut.
-
-    At most one is cut, that with the smaller label, and leaves an odd multiple of the unit that the other is a whole
-    multiple of: their sum stays strictly between the same even ones, where every coarser rounding to odd, and every
-    comparison with a power of two, gives the same.  Where it is so much smaller than the larger label that the last
-    rounding is no coarser, the labels differ by one at most, and neither is cut; that needs one lowest exponent.
-    """
-    if not (isinstance(node, Fused) and len(node.terms) == 2 and node.to is not None and node.to.rounding == "RO"):
-        return node
-    held = [_formats_of(datapath, term.of) for term in node.terms]
-    every = [formats.get(name) for name in (*held[0], *held[1], node.to.format)]
-    plain = [replace(term, of=Zero(), fraction_bits=None) == Term(Zero(), None, "RO", None) for term in node.terms]
-    if not (all(held) and all(plain)) or node.carry_bits is not None or node.complement or node.to.first is not None:
-        return node
-    if node.to.random_bits:
-        return node
-    least = 2 + max(fmt.fraction_bits for fmt in every)
-    enough = all(term.fraction_bits is None or term.fraction_bits >= least for term in node.terms)
-    alike = all(fmt.is_float for fmt in every) and len({fmt.min_exponent for fmt in every[:-1]}) == 1
-    return Exact(tuple(term.of for term in node.terms), node.to) if enough and alike else node
 
 
 def with_own_labels(datapath: Datapath) -> Datapath:
@@ -119,19 +99,10 @@ def with_own_labels(datapath: Datapath) -> Datapath:
 
 def _fineness(datapath: Datapath, node: Node) -> int | None:
     """How far below its label the last bit of a node lies at most; None where nothing is known."""
-    held = [formats.get(name) for name in _formats_of(datapath, node)]
+    held = [formats.get(name) for name in formats_of(datapath, node)]
     if held and all(fmt.is_float for fmt in held):
         return max(fmt.fraction_bits for fmt in held)
     return granularity(node)
-
-
-def _formats_of(datapath: Datapath, node: Node) -> tuple[str, ...]:
-    """The formats of which a node is one value; none where it is a sum that is handed on, or several values."""
-    if isinstance(node, Accumulator):
-        first = (datapath.c,) if datapath.c is not None else ()
-        return (*first, datapath.root.format) if len(datapath.steps) > 1 else first
-    to = getattr(node, "to", None)
-    return () if to is None else (to.format,)
 
 
 def _ranks(lanes: tuple[int, ...]) -> tuple[int, ...]:
