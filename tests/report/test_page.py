@@ -301,6 +301,13 @@ def test_a_place_that_takes_no_file_is_one_line(
     (tmp_path / "file").write_text("")
     assert "--html FILE" in refused(capsys, 6, str(derived), "--html", str(tmp_path / "file" / "p.html"))
     assert "is a folder" in refused(capsys, 2, str(derived), "--html", str(tmp_path))
+    (tmp_path / "report.html").mkdir()
+    assert "is a folder" in refused(capsys, 2, str(derived), "--html", str(tmp_path / "report.html"))
+    (tmp_path / "report.html").rmdir()
+    for name in ("page", "page.txt", "page.html.gz"):
+        assert f"ends in .html: --html {tmp_path / name}.html" in refused(
+            capsys, 2, str(derived), "--html", str(tmp_path / name)
+        )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
 
 

@@ -51,8 +51,11 @@ def diff_command(
     vectors see it. Two datapaths are the same function where an argument says so, another one where a vector does.
     """
     from mmaprobe.parameters.lookup import file_named
+    from mmaprobe.report.page import filling
     from mmaprobe.survey.unit_pairs import paired
 
+    if html is not None:
+        filling.refuse_name(html, html / PAGE)
     if changes:
         if second is not None:
             raise UsageError(f"--set changes {first}, so that {second} would be a third; leave one of them out")
@@ -144,7 +147,6 @@ def _write(
     """The page of what differs, and a line about it."""
     from mmaprobe.report.page import differences, filling
 
-    filling.refuse_folder(file, file / PAGE)
     page = differences.page_of(found, names, shlex.join(["mmaprobe", *typed]), remarks)
     size = filling.write(differences.render(page), file)
     if as_json:

@@ -58,13 +58,15 @@ def report_command(
     from mmaprobe.evidence.store import Store
     from mmaprobe.report.page import filling, page
 
+    chosen = html != Path(UNNAMED)
+    if chosen:
+        filling.refuse_name(html, html / PAGE)
     store = Store.open(run)
     if not store.parts:
         nothing = f"mmaprobe: {run} tells of no instruction yet; go on with: mmaprobe run --resume --out {run}"
         typer.echo(printable(nothing), err=True)
         return INCONCLUSIVE
-    file = store.path / PAGE if html == Path(UNNAMED) else html
-    filling.refuse_folder(file, file / PAGE)
+    file = html if chosen else store.path / PAGE
     content = _content(store, None if against is None else Store.open(against))
     size = filling.write(page.render(content), file)
     if as_json:
