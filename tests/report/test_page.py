@@ -188,7 +188,7 @@ def test_nothing_of_hostile_evidence_becomes_markup(tmp_path: Path) -> None:
     [
         ("manifest.json", ("identity", "driver"), 580, "key identity.driver must be a text"),
         (part_name(TILE), ("comparison",), "same", "key comparison must be a table"),
-        (part_name(TILE), ("witnesses", 0, "c"), "0x" + "f" * 40, "no 1 codes of c"),
+        (part_name(TILE), ("witnesses", 0, "c"), "0x" + "f" * 40, "no 1 code of c"),
         (part_name(TILE), ("witnesses", 0, "b"), ["0x1"], "no 16 codes of b"),
         (
             part_name(TILE),

@@ -74,7 +74,7 @@ def report_command(
     else:
         shown = page.counts(content)
         instructions = counted(shown["instructions"], "instruction")
-        said = f"{instructions}, {shown['rivals']:,} rivals, {shown['mismatches']} mismatches"
+        said = f"{instructions}, {counted(shown['rivals'], 'rival')}, {counted(shown['mismatches'], 'mismatch')}"
         out().print(f"{file}: {said}", markup=False, soft_wrap=True)
     return 0
 
@@ -123,8 +123,8 @@ def _beside(older: Store, store: Store) -> Beside:
     ]
     other = (f"of two devices: {found.other_device}",) if found.other_device else ()
     remarks = tuple(f"{name}: {said}" for name, said in found.remarks)
-    total = f"There {'is' if len(changes) == 1 else 'are' if changes else 'is'} {differences(len(changes))}"
-    total += f"; of {found.alike} instruction{'s' * (found.alike != 1)} both say the same"
+    total = f"There {'are' if len(changes) > 1 else 'is'} {differences(len(changes))}"
+    total += f"; of {counted(found.alike, 'instruction')} both say the same"
     return Beside(
         found.old.name, total, (*other, *found.context, *remarks), tuple(changes), tuple(_sides(older, store))
     )
