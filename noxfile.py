@@ -8,7 +8,8 @@ under sanitizers; ``interpreters`` compares the
 engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
-clusters and whole campaigns; ``browser`` looks at the pages of reports; ``emulators`` asks programs of other machines;
+clusters and whole campaigns; ``browser`` looks at the pages of reports; ``torch`` runs what needs PyTorch;
+``emulators`` asks programs of other machines;
 ``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``mutants`` counts which seeded faults the tests
 kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
 suites on a GPU.
@@ -275,6 +276,14 @@ def peer(session: nox.Session) -> None:
     """Models against mmasim 2.1.1, bits and speed; installs it and a CPU build of torch; --out docs/peer.md writes."""
     session.install(".")
     session.run("python", "benchmarks/compare_peer.py", *session.posargs)
+
+
+@nox.session(name="torch")
+def tensors(session: nox.Session) -> None:
+    """What needs PyTorch, which it installs: its tensors in and out, its functions as devices.  A CPU build will do."""
+    session.install(".[test]", "torch")
+    session.run("pytest", "-m", "", "tests/operands/torch_tensors.py", *session.posargs)
+    session.run("pytest", "-m", "", "tests/devices/test_function.py", "tests/probing/test_long_sums.py", "-k", "torch")
 
 
 @nox.session

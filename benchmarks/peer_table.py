@@ -7,6 +7,8 @@ from typing import Any
 
 from peer_reasons import REASONS
 
+from mmaprobe.showing import counted
+
 HEAD = """# The models beside MMA-Sim
 
 Written by `python benchmarks/compare_peer.py --out docs/peer.md`. The peer is `mmasim` 2.1.1, the vectorised models of
@@ -58,7 +60,7 @@ def differences(results: Iterable[Any]) -> list[str]:
         for r, n, vector in of:
             seen, total, forms = first.get(r.form.arch, (vector, 0, 0))
             first[r.form.arch] = (seen, total + n, forms + 1)
-        lines += [f"- {arch}, {forms} forms, {n:,}: {vector}" for arch, (vector, n, forms) in first.items()]
+        lines += [f"- {arch}, {counted(forms, 'form')}, {n:,}: {vector}" for arch, (vector, n, forms) in first.items()]
     return lines
 
 

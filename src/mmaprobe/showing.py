@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from mmaprobe.errors import NotHereError, printable
 
 Row = Mapping[str, Any]
+MOST_LINES = 24
+"""Results that are printed one below the other; of more the first, and how many are left."""
 T = TypeVar("T", bound="Showing")
 MOST_ROWS = 60
 """Rows of a table in a notebook; what is left out is counted, and ``to_frame`` has it."""
@@ -54,14 +56,14 @@ class Results(list[T], Showing):
 
     def in_a_line(self) -> str:
         """How many there are."""
-        return f"{len(self)} results"
+        return counted(len(self), "result")
 
     def as_rows(self) -> Sequence[Row]:
         """A row for each."""
         return [each.as_row() for each in self]
 
     def __repr__(self) -> str:
-        return "[" + ",\n ".join(map(repr, self)) + "]"
+        return f"[{_lines(map(repr, self[:MOST_LINES]), len(self))}]"
 
 
 class NamedResults(dict[str, T], Showing):
@@ -69,14 +71,21 @@ class NamedResults(dict[str, T], Showing):
 
     def in_a_line(self) -> str:
         """How many there are."""
-        return f"{len(self)} results"
+        return counted(len(self), "result")
 
     def as_rows(self) -> Sequence[Row]:
         """A row for each."""
         return [each.as_row() for each in self.values()]
 
     def __repr__(self) -> str:
-        return "{" + ",\n ".join(f"{name!r}: {each!r}" for name, each in self.items()) + "}"
+        shown = (f"{name!r}: {each!r}" for name, each in islice(self.items(), MOST_LINES))
+        return f"{{{_lines(shown, len(self))}}}"
+
+
+def _lines(shown: Iterable[str], count: int) -> str:
+    """Results one below the other; what is left out is counted."""
+    left = [f"... and {count - MOST_LINES:,} more"] if count > MOST_LINES else []
+    return ",\n ".join([*shown, *left])
 
 
 def codes_text(codes: Iterable[int]) -> str:
@@ -85,9 +94,26 @@ def codes_text(codes: Iterable[int]) -> str:
     return ",".join(f"{code:#x}" if count == 1 else f"{code:#x}*{count}" for code, count in runs)
 
 
-def counted(number: int, noun: str, ending: str = "s") -> str:
-    """``1 instruction``, ``2,000 instructions``."""
-    return f"{number:,} {noun}{'' if number == 1 else ending}"
+def counted(number: int, noun: str) -> str:
+    """``1 instruction``, ``2,000 instructions``, ``0 mismatches``."""
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The plural of a word that forms it regularly."""
+    return noun + ("es" if noun.endswith(("ch", "sh", "ss", "x")) else "s")
+
+
+def of_which(number: int, whole: int, noun: str, verb: str) -> str:
+    """``1 of 12 vectors differs``, ``2 of 12 vectors differ``: the verb is that of several."""
+    if number == 1:
+        verb = {"are": "is", "have": "has", "were": "was"}.get(verb, verb + "s")
+    return f"{number:,} of {whole:,} {plural(noun)} {verb}"
+
+
+def mismatches_in(mismatches: int, vectors: int) -> str:
+    """``1 mismatch in 2,000 vectors``."""
+    return f"{counted(mismatches, 'mismatch')} in {counted(vectors, 'vector')}"
 
 
 def counted_states(number: int) -> str:

@@ -38,7 +38,7 @@ SPOILT: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: path.write_text(path.read_text().replace('"vectors": ', '"vectors": 1', 1)), "changed or damaged"),
     (lambda path: path.write_bytes(b"\x00\xff" * 50), "not JSON"),
     (lambda path: path.write_bytes(b""), "truncated, or not JSON"),
-    (lambda path: path.unlink(), "1 of 2 shards are missing: 1/2"),
+    (lambda path: path.unlink(), "1 of 2 shards is missing: 1/2"),
     (lambda path: shard(path.parent.parent / "other", 1, 2).replace(path), "is of another seed than"),
     (lambda path: shard(path.parent.parent / "other", 1, 1, PLAN + "states = true\n").replace(path), "of another plan"),
 ]

@@ -140,4 +140,4 @@ def test_answers_that_do_not_repeat() -> None:
 def test_a_budget_that_is_too_small_leaves_it_open() -> None:
     found = identify(Modelled(PLAIN), budget=9)
     assert (found.status, found.calls) == ("bounded", 9)
-    assert found.why[-1] == "9 calls were too few; more with --budget"
+    assert found.why[-1] == "a budget of 9 calls was too small; more with --budget"

@@ -75,7 +75,7 @@ def test_threads_are_an_axis_of_their_own() -> None:
 
 def test_calls_that_are_too_few_leave_orders_unread() -> None:
     found = map_product({0: Modelled(PLAIN)}, [(4, 8, 90)], {}, budget=5)
-    assert found.unread == "5 calls were too few; more with --budget"
+    assert found.unread == "a budget of 5 calls was too small; more with --budget"
     assert not found.orders[0].read
     assert "a: not read; seen at K = 90" in [each for each in map_lines(found) if isinstance(each, str)]
 

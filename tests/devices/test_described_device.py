@@ -105,7 +105,7 @@ def test_a_wrong_description(opened: Opener, old: str, new: str, message: str) -
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"ok 3\n1\n2\n3\n4\n", "answered 1 lines more than were due"),
+        (b"ok 3\n1\n2\n3\n4\n", "answered 1 line more than was due"),
         (b"ok\n", "answered b'ok' to describe"),
         (b"ok many\n", "answered b'ok many' to describe, where 'ok LINES' and these were due"),
         (b"ok 0\n", "answered b'ok 0' to describe"),

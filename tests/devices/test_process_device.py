@@ -106,7 +106,7 @@ ANSWERS = {
     "negative": ("print('ok 1\\n-1', flush=True)", "is not 1 item"),
     "another count": ("print('ok 2\\n0', flush=True)", "answered b'ok 2' where 'ok 1' was due"),
     "no header": ("print('00000000', flush=True)", "answered b'00000000' where 'ok 1' was due"),
-    "too long": ("print('ok 1\\n0\\n0', flush=True)", "answered 1 lines more than were due"),
+    "too long": ("print('ok 1\\n0\\n0', flush=True)", "answered 1 line more than was due"),
     "refusal": ("print('error no such luck', flush=True)", "error no such luck"),
     "exit": ("print('oops', file=sys.stderr, flush=True); sys.exit(3)", "ended with exit code 3.*oops"),
     "signal": ("import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV"),

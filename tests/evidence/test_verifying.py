@@ -48,7 +48,7 @@ def folder(tmp_path: Path, made: Path) -> Path:
 
 def test_what_a_run_wrote_is_whole_and_its_verdict_is_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evidence", "verify", str(folder)]) == 0
-    assert "evidence: equal; finished, 2 instructions, 4,000 vectors, 0 mismatches" in capsys.readouterr().out
+    assert "evidence: equal; finished, 2 instructions, 0 mismatches in 4,000 vectors" in capsys.readouterr().out
     assert main(["evidence", "verify", "--json", str(folder)]) == 0
     (told,) = json.loads(capsys.readouterr().out)["rows"]
     assert {each["file"]: each["sha256"] for each in told["files"]} == {
@@ -128,7 +128,7 @@ def test_witnesses_have_the_shape_of_their_instruction(folder: Path, codes: dict
     replaced(path, part)
     (role,) = codes
     count = {"a": 2, "d": 1, "c": 0}[role]
-    said = f"a witness of x86.pmaddwd has no {count} codes of {role} in its format"
+    said = f"a witness of x86.pmaddwd has no {counted(count, 'code')} of {role} in its format"
     assert [each.wrong for each in verify(folder).files if each.wrong] == [said]
 
 
@@ -211,8 +211,8 @@ def test_answers_in_other_control_states_are_those_of_other_parts(tmp_path: Path
 
 @pytest.mark.parametrize(("d", "expected", "wrong", "says"), [
     (2, 2, "x86.pmaddwd: a mismatch gives 0x2 on both sides", ""),
-    (1, 2, "", "1 witnesses"),  # 1*1 + 1*1, as the model says
-    (2, 1, "", "; 1 mismatches expect what neither the derived nor the shipped datapath gives"),
+    (1, 2, "", "1 witness"),  # 1*1 + 1*1, as the model says
+    (2, 1, "", "; 1 mismatch whose expected answer neither datapath gives, derived or shipped"),
 ])  # fmt: skip
 def test_a_mismatch_is_asked_again(tmp_path: Path, d: int, expected: int, wrong: str, says: str) -> None:
     vector = Witness((1, 1), (1, 1), None, d)
@@ -244,7 +244,7 @@ def test_corpora_recordings_and_packs_are_verified(tmp_path: Path) -> None:
     dot = open_function("numpy:dot?k=4")
     ones = np.ones((3, 4), np.float32).view(np.uint32)
     write_corpus(tmp_path / "c", record(dot, [(dot.instruction, Batch(ones, ones))], "a licence"), "a test")
-    assert (verify(tmp_path / "c").exit_code, verify(tmp_path / "c").text) == (0, "1 sets, 3 vectors")
+    assert (verify(tmp_path / "c").exit_code, verify(tmp_path / "c").text) == (0, "1 set, 3 vectors")
     (tmp_path / "c" / "LICENSE").write_text("another licence")
     assert verify(tmp_path / "c").exit_code == 2
     write_pack(tmp_path / "p", "sm_90a", "a toolchain", [])

@@ -86,17 +86,17 @@ def test_a_product_whose_manner_does_not_matter(library: str, more: str) -> None
 @pytest.mark.parametrize(
     ("name", "question", "said"),
     [
-        ("forgets?out=1", "written", "D[4, 4] is not written; 2 of 30 elements are others"),
-        ("onto?out=1", "written", "D[1, 2] depends on what stood in out before; 1 of 30 elements are others"),
+        ("forgets?out=1", "written", "D[4, 4] is not written; 2 of 30 elements have other bits"),
+        ("onto?out=1", "written", "D[1, 2] depends on what stood in out before; 1 of 30 elements has other bits"),
         (
             "by_address?",
             "alignment",
-            "with operands 1 elements after an address that 64 divides 30 of 30 elements are others",
+            "with operands 1 element after an address that 64 divides 30 of 30 elements have other bits",
         ),
-        ("by_rows?", "alignment", "rows 5 further apart 30 of 30 elements are others"),
-        ("by_lane?", "batch", "as product 2 of 3 equal ones of a call 1 of 30 elements are others"),
-        ("by_lane?threads=1", "batch", "as product 2 of 3 equal ones of a call 1 of 30 elements are others"),
-        ("forgets?out=1&threads=1", "written", "D[4, 4] is not written; 2 of 30 elements are others"),
+        ("by_rows?", "alignment", "rows 5 further apart 30 of 30 elements have other bits"),
+        ("by_lane?", "batch", "as product 2 of 3 equal ones of a call 1 of 30 elements has other bits"),
+        ("by_lane?threads=1", "batch", "as product 2 of 3 equal ones of a call 1 of 30 elements has other bits"),
+        ("forgets?out=1&threads=1", "written", "D[4, 4] is not written; 2 of 30 elements have other bits"),
     ],
 )
 def test_what_matters_is_said(library: str, name: str, question: str, said: str) -> None:
@@ -120,7 +120,7 @@ def test_a_model_has_one_manner() -> None:
 def test_identifying_says_so_and_elements_that_are_not_written_are_no_product(library: str) -> None:
     found = identify(open_product(f"function:{library}:forgets?m=5&n=6&k=9&out=1"))
     assert found.status == "wrong"
-    assert found.why[-1] == "D[4, 4] is not written; 2 of 30 elements are others"
+    assert found.why[-1] == "D[4, 4] is not written; 2 of 30 elements have other bits"
     assert identified_json(found)["manners"][0]["question"] == "written"
     assert "alignment, same: the same bits at 2 other alignments of the operands" in identified_lines(found, None)
 

@@ -124,14 +124,14 @@ def test_what_the_budget_does_not_reach_is_unknown() -> None:
     finding = probe_long_sum(device, device.instruction, budget=600)
     assert finding.status == "bounded"
     assert "600 calls left the order of" in finding.text
-    assert probe_long_sum(device, device.instruction, budget=5).text == "5 calls are too few to begin"
+    assert probe_long_sum(device, device.instruction, budget=5).text == "a budget of 5 calls is too small to begin"
 
 
 def test_a_sum_without_loss_shows_no_order() -> None:
     device = open_device("function:math:fsum?k=20&format=f64")
     found = probe_long_sum(device, device.instructions()[0])
     assert (found.status, found.answer) == ("inconclusive", None)
-    assert "nothing is lost within 2044 bits" in found.text
+    assert "nothing is lost within 2,044 bits" in found.text
 
 
 def test_a_device_that_is_no_tree_is_not_read_as_one() -> None:

@@ -170,6 +170,13 @@ def test_what_cannot_be_written_is_one_line(
     words = ["diff", "x86-64+amd", "x86-64+intel", "--html"]
     assert main([*words, str(tmp_path)]) == 2
     assert f"{tmp_path} is a folder; name a file: --html {tmp_path / 'differences.html'}" in capsys.readouterr().err
+    other = tmp_path / "p.txt"
+    assert main([*words, str(other)]) == 2
+    assert f"{other}: a page's name ends in .html: --html {other}.html" in capsys.readouterr().err
+    mine = tmp_path / "mine.toml"
+    assert main(["diff", "gfx942", "--set", "code=0x0", "--write", str(mine), "--html", str(other)]) == 2
+    assert "name ends in .html" in capsys.readouterr().err
+    assert not mine.exists()
     (tmp_path / "file").touch()
     assert main([*words, str(tmp_path / "file" / "p.html")]) == 6
     assert "choose another file with --html FILE" in capsys.readouterr().err

@@ -193,7 +193,7 @@ def test_vectors_are_typed_as_bits_or_values() -> None:
         (["0x10000", "1", "0"], "0x10000 is outside the 16 bits of f16"),
         (["1", "x", "0"], "cannot read 'x'"),
         (["1*y", "1", "0"], r"cannot read '1\*y'"),
-        (["1", "1", "1,1"], "operand c: 2 items for 1 places"),
+        (["1", "1", "1,1"], "operand c: 2 items for 1 place"),
     ],
 )
 def test_what_cannot_be_read_is_named(words: list[str], message: str) -> None:

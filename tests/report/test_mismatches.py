@@ -166,7 +166,7 @@ def test_of_several_gpus_the_wrong_one_is_named() -> None:
     ]
     unsteady = summary(1, examples=(replace(FOUND, stable=False, retests=()),))
     assert wrong_devices([({}, [unsteady])]) == [
-        "cuda:1: 1 mismatches in 1,000 vectors of 1 instruction, 1 of them wrong: on core 1"
+        "cuda:1: 1 mismatch in 1,000 vectors of 1 instruction, 1 of them wrong: on core 1"
     ]
     assert wrong_devices([]) == wrong_devices([(sound, [summary(0)])]) == []
 

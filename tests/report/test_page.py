@@ -188,7 +188,7 @@ def test_nothing_of_hostile_evidence_becomes_markup(tmp_path: Path) -> None:
     [
         ("manifest.json", ("identity", "driver"), 580, "key identity.driver must be a text"),
         (part_name(TILE), ("comparison",), "same", "key comparison must be a table"),
-        (part_name(TILE), ("witnesses", 0, "c"), "0x" + "f" * 40, "no 1 codes of c"),
+        (part_name(TILE), ("witnesses", 0, "c"), "0x" + "f" * 40, "no 1 code of c"),
         (part_name(TILE), ("witnesses", 0, "b"), ["0x1"], "no 16 codes of b"),
         (
             part_name(TILE),
@@ -301,6 +301,13 @@ def test_a_place_that_takes_no_file_is_one_line(
     (tmp_path / "file").write_text("")
     assert "--html FILE" in refused(capsys, 6, str(derived), "--html", str(tmp_path / "file" / "p.html"))
     assert "is a folder" in refused(capsys, 2, str(derived), "--html", str(tmp_path))
+    (tmp_path / "report.html").mkdir()
+    assert "is a folder" in refused(capsys, 2, str(derived), "--html", str(tmp_path / "report.html"))
+    (tmp_path / "report.html").rmdir()
+    for name in ("page", "page.txt", "page.html.gz"):
+        assert f"ends in .html: --html {tmp_path / name}.html" in refused(
+            capsys, 2, str(derived), "--html", str(tmp_path / name)
+        )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
 
 

@@ -225,7 +225,7 @@ def test_junit_says_failure_error_and_skipped(tmp_path: Path) -> None:
     }  # fmt: skip
     failure = suite.find(".//failure")
     assert failure is not None
-    assert (failure.get("message"), failure.text) == ("mismatch: 3 of 1250001 vectors differ", "a=0x1 d=0x2?")
+    assert (failure.get("message"), failure.text) == ("mismatch: 3 of 1,250,001 vectors differ", "a=0x1 d=0x2?")
 
 
 def test_what_a_device_says_is_no_markup_and_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

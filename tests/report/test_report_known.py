@@ -1,4 +1,4 @@
-"""What is known of primitives and how architectures differ, as people read it."""
+"""What is known of primitives, as people read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Overflow, Products
 from mmaprobe.parameters.lookup import load
-from mmaprobe.report.datapath.known import FileDifference, folded, parameter_diff, parameter_lines, parameter_rows
+from mmaprobe.report.datapath.known import folded, parameter_lines, parameter_rows
 from mmaprobe.report.datapath.meaning import meaning
 from mmaprobe.report.datapath.naming import encoding
 from mmaprobe.report.datapath.phrases import describe
@@ -48,19 +48,7 @@ def test_every_shipped_entry_can_be_told() -> None:
         assert all(row["meaning"] in text and row["source"] in text for row in told.values())
 
 
-def test_a_difference_of_architectures_is_short() -> None:
-    lines = parameter_diff("sm_90a", "sm_120a").lines
-    assert lines[-1].endswith("primitives are the same in both")
-    assert lines[0].startswith("only sm_90a: ")
-    assert len(lines) < 30
-    ampere = parameter_diff("sm_80", "sm_90a").lines
-    here = ampere.index("HMMA.16816.F32[f16,f16->f32], HMMA.16816.F32.BF16[bf16,bf16->f32]")
-    assert ampere[here + 1 : here + 4] == (
-        "  the sum: fused(c, 0..7) -> fused(c, 0..15)",
-        "  fraction bits kept below the largest exponent of the sum: 24 -> 25",
-        "  exponent of a zero in the alignment of the sum: -132 -> -133",
-    )
-    assert parameter_diff("sm_80", "sm_80") == FileDifference((), False)
+def test_names_of_one_opcode_stand_together() -> None:
     assert folded(["A.x[1]", "A.y[1]", "A.z[1]", "A.w[1]", "B[2]"]) == "A.x[1], A.y[1], A.z[1] and 1 more A; B[2]"
 
 

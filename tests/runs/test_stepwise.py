@@ -193,7 +193,7 @@ def test_the_cpu_beside_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     gpu = Changed()
     gpu.resident, gpu.run_operands = (), print
     report = mmaprobe.bring_up(gpu, out=tmp_path / "gpu", steps=["cpu"], instruction="*")
-    assert report.steps[0].text == "1 instruction, 100,000 vectors, 0 mismatches"
+    assert report.steps[0].text == "1 instruction, 0 mismatches in 100,000 vectors"
     assert Store.open(tmp_path / "gpu" / "cpu").finished
 
 

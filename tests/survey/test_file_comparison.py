@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.cli import main
 from mmaprobe.models.engine import evaluate
+from mmaprobe.operands.literal import parse_vector
 from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath, Fused
 from mmaprobe.parameters.files import Basis, Entry, ParameterFile, to_text
@@ -21,6 +24,8 @@ from mmaprobe.survey.file_comparison import compare_datapaths, compared
 
 F16 = "MFMA.F16[f16,f16->f32,k8]"
 SHIPPED = load("gfx942").entries
+UNIT = instruction("v_mfma_f32_32x32x8_f16", "gfx942")
+PAIRS = "43 pairs of primitives with one name"
 Print = pytest.CaptureFixture[str]
 Write = Callable[..., str]
 
@@ -49,8 +54,9 @@ def test_other_words_are_no_difference(write: Write, capsys: Print) -> None:
     path = rewritten(SHIPPED[F16].datapath)
     assert main(["parameters", "diff", "gfx942", write(path)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"{F16}\n  the same function in other words: terms of one sum have no order")
-    assert said.endswith("no difference in meaning: 43 primitives are the same in both, 1 of them in other words\n")
+    assert said.startswith(f"{F16}\n  in v_mfma_f32_32x32x8_f16\n")
+    assert "\n  the same function, proved: terms of one sum have no order" in said
+    assert said.endswith(f"no difference in meaning: {PAIRS}: 43 the same function, 0 not; 1 the same in other words\n")
     found = compare_datapaths(SHIPPED[F16].datapath, path)
     assert found.verdict == "written otherwise"
     assert found.proof
@@ -70,25 +76,30 @@ def test_another_function_is_shown_by_a_vector(change: tuple[str, str], write: W
         found = compare_datapaths(old, new)
         assert found.verdict == "another function"
         assert found.vector is not None
-        assert f" is {found.other:#x} in gfx942 and {found.vector.d:#x} in " in said
-        vector = as_vectors(instruction("v_mfma_f32_32x32x8_f16", "gfx942"), [found.vector])
+        vector = as_vectors(UNIT, [found.vector])
         assert [int(evaluate(path, vector)[0]) for path in (old, new)] == [found.other, found.vector.d]
-        assert "42 primitives are the same in both" in said
+        lines = said.splitlines()
+        at = next(number for number, line in enumerate(lines) if line.startswith("    gfx942 gives "))
+        shown = parse_vector(UNIT, lines[at - 1].split())
+        told = [int(code, 16) for code in re.findall(r" gives (0x\w+)", lines[at])]
+        assert [int(evaluate(path, shown)[0]) for path in (old, new)] == told
+        assert lines[-1] == f"{PAIRS}: 42 the same function, 1 not"
 
 
 def test_what_nothing_decides_is_a_difference(write: Write, capsys: Print, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_comparison, "same_function", lambda old, new: None)
     compare_datapaths.cache_clear()
     assert main(["parameters", "diff", "gfx942", write(rewritten(SHIPPED[F16].datapath))]) == 1
-    assert "no vector was found that tells the two apart, and no argument" in capsys.readouterr().out
+    assert "no vector was found that tells the two apart, and no proof" in capsys.readouterr().out
     compare_datapaths.cache_clear()
 
 
 def test_a_basis_is_said_and_is_no_difference(write: Write, capsys: Print) -> None:
     assert main(["parameters", "diff", "gfx942", write(SHIPPED[F16].datapath, "predicted")]) == 0
-    assert capsys.readouterr().out == (
-        f"{F16}\n  basis: published -> predicted\nno difference in meaning: 43 primitives are the same in both\n"
-    )
+    name, *said, last = filter(None, capsys.readouterr().out.splitlines())
+    assert name == F16
+    assert said[-1].startswith("  basis: published in gfx942, predicted in ")
+    assert last == f"no difference in meaning: {PAIRS}: 43 the same function, 0 not"
 
 
 def test_the_control_state_that_one_follows_is_a_difference(tmp_path: Path, capsys: Print) -> None:
@@ -109,8 +120,19 @@ def test_one_that_no_instruction_runs_alone_may_be_missing(tmp_path: Path, capsy
         left = {name: each for name, each in entries.items() if name != gone}
         file.write_text(to_text(ParameterFile("sm_90a", left)), "utf-8")
         assert main(["parameters", "diff", "sm_90a", str(file)]) == code
-        inside = ", and inside of other instructions alone" if code == 0 else ""
-        assert f"only sm_90a{inside}: {gone}" in capsys.readouterr().out
+        why = "inside of other instructions" if code == 0 else f"{file} has no such primitive"
+        assert f"sm_90a alone, {why}: {gone}" in capsys.readouterr().out
+
+
+def test_two_files_are_json_too(write: Write, capsys: Print) -> None:
+    mine = write(mutate(SHIPPED[F16].datapath, "tree.to.rounding", "RZ"))
+    assert main(["diff", "gfx942", mine, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["differs"]
+    (pair,) = (each for each in said["pairs"] if each["verdict"] == "another function")
+    assert (pair["work"], pair["differences"][0]["field"]) == (F16, "tree.to.rounding")
+    assert set(pair["differences"][0]["results"]) == {"gfx942", mine}
+    assert said["lines"][-1] == f"{PAIRS}: 42 the same function, 1 not"
 
 
 def test_other_operands_are_another_function() -> None:

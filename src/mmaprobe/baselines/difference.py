@@ -15,6 +15,7 @@ from mmaprobe.baselines.facts import AnswerFacts, InstructionFacts, RunFacts
 from mmaprobe.baselines.instruction_changes import RunChange, changes_of
 from mmaprobe.exit_codes import EQUAL, MISMATCH
 from mmaprobe.report.datapath.meaning import meaning
+from mmaprobe.showing import counted
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _single(name: str, before: InstructionFacts | None, after: InstructionFacts 
     facts = before or after
     assert facts is not None
     said = meaning(facts.datapath) if facts.datapath is not None else "no datapath was derived"
-    lines = (f"{facts.outcome}, {facts.part.vectors:,} vectors: {said}",)
+    lines = (f"{facts.outcome}, {counted(facts.part.vectors, 'vector')}: {said}",)
     return RunChange(name, "vanished" if before is not None else "appeared", lines)
 
 

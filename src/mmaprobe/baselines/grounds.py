@@ -12,6 +12,7 @@ from mmaprobe.evidence.gate_record import RECORD, read_record
 from mmaprobe.evidence.store import Store
 from mmaprobe.report.datapath.known import folded
 from mmaprobe.report.datapath.meaning import meaning
+from mmaprobe.showing import counted
 
 
 def head_lines(run: RunFacts) -> Iterator[str]:
@@ -64,17 +65,18 @@ def _grounds(facts: InstructionFacts) -> str:
     """How the datapath was found: by a search with its certificate, or held against what others compute."""
     form = facts.part.datapath or {}
     if form.get("like"):
-        return f"{form.get('compared', 0):,} vectors agree with what {' and '.join(form['like'])} computes"
+        return f"{counted(form.get('compared', 0), 'vector')} agree with what {' and '.join(form['like'])} computes"
     certificate: Mapping[str, Any] = form.get("certificate") or {}
     if not certificate:
         validation = facts.part.validation
         references = {str(run.get("ref")) for run in validation.get("runs", [validation]) if run.get("ref")}
-        compared = f"{facts.part.vectors:,} vectors were held against {' and '.join(sorted(references))}"
+        compared = f"{counted(facts.part.vectors, 'vector')} were held against {' and '.join(sorted(references))}"
         return compared if references and facts.part.vectors and not facts.asked else ""
     count = sum(map(len, certificate.get("open", {}).values()))
-    said = f"derived from the device alone: {form.get('status')}; {certificate.get('refuted', 0)} neighbours refuted"
-    fresh = certificate.get("coverage", {}).get("fresh", 0)
-    return f"{said}, {certificate.get('equivalent', 0)} the same function, {count} open; {fresh:,} fresh vectors agree"
+    refuted = counted(certificate.get("refuted", 0), "neighbour")
+    said = f"derived from the device alone: {form.get('status')}; {refuted} refuted"
+    fresh = counted(certificate.get("coverage", {}).get("fresh", 0), "fresh vector")
+    return f"{said}, {certificate.get('equivalent', 0)} the same function, {count} open; {fresh} agree"
 
 
 def _standing(facts: InstructionFacts) -> str:

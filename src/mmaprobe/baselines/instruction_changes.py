@@ -23,6 +23,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.report.datapath.meaning import meaning
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import of_which
 from mmaprobe.survey.comparison import VECTORS
 from mmaprobe.survey.file_comparison import ComparedDatapaths, compare_datapaths
 from mmaprobe.validation.shrink import shrink
@@ -126,7 +127,7 @@ def _outcomes(old: InstructionFacts, new: InstructionFacts) -> Iterator[str]:
     for said, facts in (("", new), ("was ", old)):
         part = facts.part
         why = f": {facts.reason}" if facts.reason else ""
-        counted = f"{part.mismatch_count:,} of {part.vectors:,} vectors differ"
+        counted = of_which(part.mismatch_count, part.vectors, "vector", "differ")
         yield f"{said}{facts.outcome}, {counted if part.vectors else 'nothing was compared'}{why}"
         for example in facts.mismatches[:1]:
             vector, expected = example.vector, example.expected

@@ -74,4 +74,4 @@ def _total(found: RunDifference) -> str:
 
 def differences(count: int) -> str:
     """So many differences in meaning, or none."""
-    return f"{count} difference{'s' if count > 1 else ''} in meaning" if count else "no difference in meaning"
+    return f"{counted(count, 'difference')} in meaning" if count else "no difference in meaning"

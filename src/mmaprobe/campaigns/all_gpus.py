@@ -22,7 +22,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INTERNAL, NOT_HERE, worst
 from mmaprobe.generators.seeds import seed_of
 from mmaprobe.report.mismatches import wrong_devices
 from mmaprobe.runs.beginning import file_name
-from mmaprobe.showing import counted_states
+from mmaprobe.showing import counted, counted_states
 from mmaprobe.vendors import every, vendor_called
 
 SPOKEN = {NOT_HERE: "not here", DEVICE_FAILED: "failed", INTERNAL: "failed"}
@@ -55,7 +55,7 @@ class GpuResult:
         if wrong:
             return "; ".join([*wrong, *reasons])
         who = " ".join(filter(None, (self.name, identity.get("uuid", ""), identity.get("model_name", ""))))
-        said = f"{self.campaign.vectors:,} vectors of {counted_states(len(rows))}"
+        said = f"{counted(self.campaign.vectors, 'vector')} of {counted_states(len(rows))}"
         if self.exit_code == EQUAL:
             return "; ".join([f"{who}: equal: {said}", *reasons])
         return "; ".join([f"{who}: {word}: {said}", *reasons])

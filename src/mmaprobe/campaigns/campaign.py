@@ -19,7 +19,7 @@ from mmaprobe.catalog.states import CONTROL_VALUES
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.store import MANIFEST, Header, Part, Store, read_manifest
 from mmaprobe.exit_codes import INCONCLUSIVE, run_code
-from mmaprobe.showing import Row, Showing, counted_states
+from mmaprobe.showing import Row, Showing, counted_states, mismatches_in, of_which
 from mmaprobe.validation.summary import FamilyCount, Summary, joined
 
 EXAMPLES = 4
@@ -44,7 +44,7 @@ class CampaignRow(Showing):
 
     def in_a_line(self) -> str:
         """The instruction and its counts."""
-        said = self.error or f"{self.mismatches:,} mismatches in {self.vectors:,} vectors"
+        said = self.error or f"{mismatches_in(self.mismatches, self.vectors)}"
         return f"{self.instruction}: {said}"
 
     def as_row(self) -> Row:
@@ -99,7 +99,7 @@ class Campaign(Showing):
 
     def in_a_line(self) -> str:
         """The devices and the counts."""
-        counts = f"{self.mismatches:,} mismatches in {self.vectors:,} vectors of {counted_states(len(self.rows))}"
+        counts = f"{mismatches_in(self.mismatches, self.vectors)} of {counted_states(len(self.rows))}"
         return f"campaign of {self.device.name} against {self.reference.name}: {counts}, exit code {self.exit_code}"
 
     def as_row(self) -> Row:
@@ -243,7 +243,7 @@ def _check_whole(shards: Sequence[tuple[str, ShardResult]]) -> None:
     if missing:
         some = ", ".join(f"{number}/{of}" for number in missing[:NAMED]) + (", ..." if len(missing) > NAMED else "")
         again = f"mmaprobe validate ... --shard {missing[0]}/{of}"
-        raise UsageError(f"{len(missing)} of {of} shards are missing: {some}; run each: {again}")
+        raise UsageError(f"{of_which(len(missing), of, 'shard', 'are')} missing: {some}; run each: {again}")
 
 
 def _check_parts(where: str, done: list[int], left: list[int], every: Sequence[ShardResult]) -> None:

@@ -31,9 +31,11 @@ from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
 from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
 from mmaprobe.devices.base import open_device
+from mmaprobe.devices.waiting import wondering
 from mmaprobe.errors import DeviceError, MmaprobeError, NotHereError, UsageError, brief, near
 from mmaprobe.evidence.files import FileIsThereError
 from mmaprobe.parameters.lookup import add_catalog
+from mmaprobe.showing import counted
 from mmaprobe.vendors import vendor_called
 
 TRIES = 3
@@ -180,8 +182,17 @@ def run_orders(
     ):
         clock = _Clock(minutes, len(orders), engine.at_a_time)
         futures = {pool.submit(_tried, engine, clock, order): order for order in orders}
-        for future in as_completed(futures):
-            take(futures[future], future.result)
+        with wondering(_working(orders, options)) as alive:
+            for future in as_completed(futures):
+                alive()
+                take(futures[future], future.result)
+
+
+def _working(orders: Sequence[Order], options: EngineOptions) -> str:
+    """Who is waited for, and what they work on."""
+    duts = ", ".join(dict.fromkeys(order.dut for order in orders))
+    workers = counted(options.workers, f"{options.name} worker")
+    return f"{workers} with {duts}: no shard of {len(orders):,} has ended"
 
 
 def _tried(engine: Engine, clock: _Clock, order: Order) -> str:

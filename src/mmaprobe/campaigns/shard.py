@@ -26,6 +26,7 @@ from mmaprobe.evidence.store import now
 from mmaprobe.exit_codes import run_code
 from mmaprobe.generators.enumerations import enumerations_of, left_out
 from mmaprobe.runs.beginning import OF_THE_MOMENT
+from mmaprobe.showing import counted
 from mmaprobe.survey.smoke import validate_witnesses
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.core_by_core import validate_cores
@@ -274,7 +275,7 @@ def run_shard(
     UsageError where there are more shards than parts.
     """
     if shard.of > len(work.parts):
-        raise UsageError(f"plan {work.plan.name} has {len(work.parts)} parts here: at most so many shards")
+        raise UsageError(f"plan {work.plan.name} has {counted(len(work.parts), 'part')} here: at most so many shards")
     begun, comparing = now(), Comparing(work, minutes, progress, clock)
     comparing.compare(shard.parts(work.parts))
     stopped = any(part.summary is not None and part.summary.stopped for part in comparing.done)

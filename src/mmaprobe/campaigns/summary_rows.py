@@ -17,7 +17,7 @@ from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
-from mmaprobe.showing import counted, counted_states
+from mmaprobe.showing import counted, counted_states, of_which
 from mmaprobe.survey.smoke import FAMILY
 
 NAMED = 6
@@ -98,8 +98,8 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
     plan = campaign.plan
     yield (
         f"plan {plan['name']}: {campaign.device.name} against {campaign.reference.name}, seed {campaign.seed}: "
-        f"{campaign.vectors:,} vectors of {counted_states(len(campaign.rows))}, "
-        f"{campaign.mismatches:,} mismatches"
+        f"{counted(campaign.vectors, 'vector')} of {counted_states(len(campaign.rows))}, "
+        f"{counted(campaign.mismatches, 'mismatch')}"
     )
     generated = sum(map(_generated, campaign.rows))
     if campaign.mismatches == 0 and generated:
@@ -140,7 +140,8 @@ def _exhausted(campaign: Campaign) -> Iterator[str]:
 def ends_early(campaign: Campaign) -> Iterator[str]:
     """That the budget ended it, and that it is fewer instructions than the plan wants."""
     if campaign.ended:
-        yield f"the budget was spent: {campaign.count - campaign.left} of {campaign.count} parts were compared"
+        done = of_which(campaign.count - campaign.left, campaign.count, "part", "were")
+        yield f"the budget was spent: {done} compared"
     if campaign.few:
         least = campaign.plan["least_instructions"]
         yield f"{counted(campaign.compared, 'instruction')} compared as the plan wants; at least {least} must be"

@@ -22,6 +22,7 @@ from math import gcd, prod
 from typing import Any, TypeAlias, cast
 
 from mmaprobe.errors import UsageError, brief
+from mmaprobe.showing import counted
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 Leaf: TypeAlias = tuple[int, int]
@@ -259,7 +260,7 @@ def coalesce(layout: Layout, profile: IntTuple = 1) -> Layout:
     if isinstance(profile, tuple):
         modes = layout.modes
         if len(profile) > len(modes):
-            raise UsageError(f"{layout} has {len(modes)} modes, fewer than {_text(profile)}")
+            raise UsageError(f"{layout} has {counted(len(modes), 'mode')}, fewer than {_text(profile)}")
         return joined(*map(coalesce, modes, profile), *modes[len(profile) :])
     kept: list[Leaf] = []
     for size, step in layout.leaves:
@@ -507,7 +508,7 @@ def _by_mode(
 ) -> Layout:
     modes = layout.modes
     if not 0 < len(tiler) <= len(modes):
-        raise UsageError(f"{name} of {layout} by mode with {_tiler_text(tiler)}: it has {len(modes)} modes")
+        raise UsageError(f"{name} of {layout} by mode with {_tiler_text(tiler)}: it has {counted(len(modes), 'mode')}")
     return joined(*map(operation, modes, tiler), *modes[len(tiler) :] if rest else ())
 
 

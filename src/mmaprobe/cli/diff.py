@@ -51,8 +51,11 @@ def diff_command(
     vectors see it. Two datapaths are the same function where an argument says so, another one where a vector does.
     """
     from mmaprobe.parameters.lookup import file_named
+    from mmaprobe.report.page import filling
     from mmaprobe.survey.unit_pairs import paired
 
+    if html is not None:
+        filling.refuse_name(html, html / PAGE)
     if changes:
         if second is not None:
             raise UsageError(f"--set changes {first}, so that {second} would be a third; leave one of them out")
@@ -121,17 +124,21 @@ def _show(
 def _files(first: str, second: str, html: Path | None, as_json: bool) -> int:
     """The primitives of two parameter files, or of one and an architecture."""
     from mmaprobe.parameters.lookup import parameters_of
-    from mmaprobe.report.datapath import known
+    from mmaprobe.report.datapath.file_differences import file_lines, files_differ
+    from mmaprobe.report.datapath.unit_differences import difference_json
     from mmaprobe.survey.unit_pairs import paired_primitives
 
-    between = known.parameter_diff(first, second)
+    old, new = parameters_of(first), parameters_of(second)
+    found, names, architectures = paired_primitives(old, new), (first, second), (old.architecture, new.architecture)
+    differs = files_differ(found, architectures)
     if html is not None:
-        _write(paired_primitives(parameters_of(first), parameters_of(second)), (first, second), html, as_json)
+        _write(found, names, html, as_json)
     elif as_json:
-        emit({"differs": between.differs, "lines": list(between.lines)})
+        lines = file_lines(found, names, architectures)
+        emit({**difference_json(found, names), "differs": differs, "lines": lines})
     else:
-        out().print("\n".join(between.lines) or "no difference", markup=False, soft_wrap=True)
-    return 1 if between.differs else 0
+        out().print("\n".join(file_lines(found, names, architectures)), markup=False, soft_wrap=True)
+    return 1 if differs else 0
 
 
 def _write(
@@ -140,7 +147,6 @@ def _write(
     """The page of what differs, and a line about it."""
     from mmaprobe.report.page import differences, filling
 
-    filling.refuse_folder(file, file / PAGE)
     page = differences.page_of(found, names, shlex.join(["mmaprobe", *typed]), remarks)
     size = filling.write(differences.render(page), file)
     if as_json:

@@ -12,6 +12,7 @@ import typer
 
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.terminal import GlobOption, JsonOption, app, emit, out, path
+from mmaprobe.showing import counted
 from mmaprobe.vendors import compilers
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def pack(
               "compiler": str(stamp), "left_out": left_out, "script": script.name})  # fmt: skip
     else:
         out().print(
-            f"{bundle}: {len(wheels)} wheels, {len(kernels)} kernels for {home} by {stamp}, {left_out} left out; "
-            f"on the other machine: sh {script.name}",
+            f"{bundle}: {counted(len(wheels), 'wheel')}, {counted(len(kernels), 'kernel')} for {home} by {stamp}, "
+            f"{left_out} left out; on the other machine: sh {script.name}",
             markup=False,
         )
         _unread(built)

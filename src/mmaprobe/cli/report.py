@@ -58,13 +58,15 @@ def report_command(
     from mmaprobe.evidence.store import Store
     from mmaprobe.report.page import filling, page
 
+    chosen = html != Path(UNNAMED)
+    if chosen:
+        filling.refuse_name(html, html / PAGE)
     store = Store.open(run)
     if not store.parts:
         nothing = f"mmaprobe: {run} tells of no instruction yet; go on with: mmaprobe run --resume --out {run}"
         typer.echo(printable(nothing), err=True)
         return INCONCLUSIVE
-    file = store.path / PAGE if html == Path(UNNAMED) else html
-    filling.refuse_folder(file, file / PAGE)
+    file = html if chosen else store.path / PAGE
     content = _content(store, None if against is None else Store.open(against))
     size = filling.write(page.render(content), file)
     if as_json:
@@ -72,7 +74,7 @@ def report_command(
     else:
         shown = page.counts(content)
         instructions = counted(shown["instructions"], "instruction")
-        said = f"{instructions}, {shown['rivals']:,} rivals, {shown['mismatches']} mismatches"
+        said = f"{instructions}, {counted(shown['rivals'], 'rival')}, {counted(shown['mismatches'], 'mismatch')}"
         out().print(f"{file}: {said}", markup=False, soft_wrap=True)
     return 0
 
@@ -121,8 +123,8 @@ def _beside(older: Store, store: Store) -> Beside:
     ]
     other = (f"of two devices: {found.other_device}",) if found.other_device else ()
     remarks = tuple(f"{name}: {said}" for name, said in found.remarks)
-    total = f"There {'is' if len(changes) == 1 else 'are' if changes else 'is'} {differences(len(changes))}"
-    total += f"; of {found.alike} instruction{'s' * (found.alike != 1)} both say the same"
+    total = f"There {'are' if len(changes) > 1 else 'is'} {differences(len(changes))}"
+    total += f"; of {counted(found.alike, 'instruction')} both say the same"
     return Beside(
         found.old.name, total, (*other, *found.context, *remarks), tuple(changes), tuple(_sides(older, store))
     )

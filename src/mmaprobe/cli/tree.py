@@ -11,6 +11,7 @@ import mmaprobe
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.terminal import JsonOption, SeedOption, app, emit, out, path
 from mmaprobe.errors import UsageError
+from mmaprobe.showing import counted
 
 if TYPE_CHECKING:
     from mmaprobe.api import OpenDevice
@@ -49,5 +50,5 @@ def tree(
 def _chosen(device: OpenDevice, wanted: str | None) -> Instruction:
     every = device.instructions()
     if wanted is None and len(every) != 1:
-        raise UsageError(f"{device.name} has {len(every)} instructions; name one with --instruction")
+        raise UsageError(f"{device.name} has {counted(len(every), 'instruction')}; name one with --instruction")
     return every[0] if wanted is None else device.instruction(wanted).instruction

@@ -32,6 +32,7 @@ from mmaprobe.cli.terminal import (
 )
 from mmaprobe.devices.products import is_product
 from mmaprobe.errors import UsageError
+from mmaprobe.showing import counted, mismatches_in
 
 if TYPE_CHECKING:
     from mmaprobe.baselines.gate import Baseline
@@ -250,7 +251,7 @@ def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
     where = f"; {folder / shard_name(result.shard)}" if folder else "; kept nowhere, without --out"
     left = f", {len(result.left)} left by the budget" if result.left else ""
     out().print(
-        f"shard {result.shard} of plan {result.plan['name']}: {result.vectors:,} vectors, {result.mismatches:,} "
-        f"mismatches, {len(result.done)} parts{left}, {result.seconds:.1f} s{where}", markup=False, soft_wrap=True,
+        f"shard {result.shard} of plan {result.plan['name']}: {mismatches_in(result.mismatches, result.vectors)}, "
+        f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}", markup=False, soft_wrap=True,
     )  # fmt: skip
     return result.exit_code

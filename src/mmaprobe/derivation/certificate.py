@@ -12,7 +12,7 @@ from mmaprobe.errors import UsageError, brief
 from mmaprobe.evidence.records import Witness
 from mmaprobe.operands.batch import Batch, Bits, take
 from mmaprobe.parameters.table import Table
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted
 
 Verdict = Literal["refuted", "equivalent", "open"]
 Key = tuple[str, str]
@@ -94,7 +94,7 @@ class Coverage:
     def __str__(self) -> str:
         """What was right beyond the certificate, and which faults so many vectors cannot exclude."""
         if self.of:
-            right = f"every pair of {self.of} right in every lane ({self.pairs:,} vectors); of other faults"
+            right = f"every pair of {self.of} right in every lane ({counted(self.pairs, 'vector')}); of other faults"
         else:
             right = "of faults such as one pair of significands in one lane"
         seen = ", ".join(f"once in {many:,} with {self.seen(1 / many):.0%}" for many in (100_000, 1_000_000))
@@ -140,7 +140,7 @@ class Certificate(Showing):
     def counted(self) -> str:
         """The verdicts, counted."""
         left = len(self.entries) - self.refuted - self.equivalent
-        return f"{self.refuted} neighbours refuted, {self.equivalent} the same function, {left} open"
+        return f"{counted(self.refuted, 'neighbour')} refuted, {self.equivalent} the same function, {left} open"
 
     def as_row(self) -> Row:
         """The counts."""

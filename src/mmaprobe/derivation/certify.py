@@ -53,6 +53,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.neighbours import Neighbour, every_number, neighbourhood, neighbours, numbers, with_numbers
 from mmaprobe.parameters.rewrite import simpler
 from mmaprobe.parameters.table import fields_said, rules_said, to_table
+from mmaprobe.showing import counted
 
 STAGE = "neighbours and fresh vectors"
 """What pays for a settlement, as the allowance names it."""
@@ -514,7 +515,7 @@ class Settlement:
             return None
         session, total = self.state.session, 0
         found: list[tuple[Batch, Bits]] = []
-        session.say(f"every pair of {pairs.what} in every lane: {pairs.vectors:,} vectors")
+        session.say(f"every pair of {pairs.what} in every lane: {counted(pairs.vectors, 'vector')}")
         for tiles in pairs.tiles():
             answers = run_tiles(session.device, self.instruction, in_blocks(self.instruction, tiles))
             answers = answers.reshape(-1, *answers.shape[-2:])

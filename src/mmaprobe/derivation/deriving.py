@@ -45,7 +45,7 @@ from mmaprobe.parameters.mutate import mutate
 from mmaprobe.parameters.rewrite import map_encodes
 from mmaprobe.parameters.table import from_table, to_table
 from mmaprobe.probing.suite import with_witnesses
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted
 
 Change = Callable[[Witness], Witness]
 DerivationStatus = Literal["exact", "bounded", "inconclusive"]
@@ -121,7 +121,7 @@ class Derivation(Showing):
     def in_a_line(self) -> str:
         """The outcome, and what the certificate counts."""
         said = self.reason or self.certificate.counted()
-        return f"derivation of {self.instruction}: {self.status}: {said}; {self.vectors:,} vectors asked"
+        return f"derivation of {self.instruction}: {self.status}: {said}; {counted(self.vectors, 'vector')} asked"
 
     def as_row(self) -> Row:
         """The outcome, the counts, and what it cost."""

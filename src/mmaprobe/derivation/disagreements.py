@@ -18,6 +18,7 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.evidence.records import Witness
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.showing import of_which
 
 Mask = NDArray[np.bool_]
 Reals = NDArray[np.longdouble]
@@ -55,7 +56,9 @@ class Disagreement:
         if not self.facts:
             return f"in {self.wrong} of {self.among} wrong vectors without a word for what they have in common"
         where = f"{'only ' if self.wrong == self.among else ''}where {' and '.join(self.facts)}"
-        return f"{where}: {self.wrong} of {self.vectors} such vectors are wrong, of {self.among} wrong in all"
+        return (
+            f"{where}: {of_which(self.wrong, self.vectors, 'such vector', 'are')} wrong, of {self.among} wrong in all"
+        )
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import IO
 
 from mmaprobe.devices import waiting
 from mmaprobe.errors import DeviceError, NotHereError
+from mmaprobe.showing import counted
 
 _TAIL = 600
 """Characters of standard error that a message carries."""
@@ -129,7 +130,7 @@ class Child:
         body = answer.partition(b"\n")[2]
         extra = len(body) - size if size is not None else body.count(b"\n") - lines
         if answer.startswith(b"ok ") and extra:
-            raise self.failure(f"answered {extra} {'bytes' if size is not None else 'lines'} more than were due")
+            raise self.failure(f"answered {counted(extra, 'byte' if size is not None else 'line')} more than was due")
         return answer
 
     def _talk(self, request: bytes, complete: Callable[[bytearray], bool]) -> bytes:

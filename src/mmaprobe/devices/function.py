@@ -38,6 +38,7 @@ from mmaprobe.devices.base import Support
 from mmaprobe.devices.callables import Callee, InChild, InProcess, threads_environment
 from mmaprobe.devices.options import split_options, whole
 from mmaprobe.devices.products import Manner
+from mmaprobe.devices.waiting import wondering
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence import silicon
 from mmaprobe.operands.batch import PER_RESULT, Batch, Bits, check_batch
@@ -104,8 +105,10 @@ class Function:
         inputs = [self._callee.ready(value, fmt[name]) for name, value in given.items()]
         shape = instruction.m, instruction.n
         d = np.empty((ready.size, *shape), fmt["d"].dtype)
-        for index in range(ready.size):
-            d[index] = self._callee.call([operand[index] for operand in inputs], fmt["d"], shape)
+        with wondering(f"{self.name}, which has been silent") as alive:
+            for index in range(ready.size):
+                d[index] = self._callee.call([operand[index] for operand in inputs], fmt["d"], shape)
+                alive()
         return d
 
 
@@ -132,12 +135,14 @@ class FunctionProduct:
             self._callee.ready(a[None], formats.get(self.a))[0],
             self._callee.ready(b[None], formats.get(self.b))[0],
         ]
-        return self._callee.call(operands, formats.get(self.d), (a.shape[0], b.shape[1]))
+        with wondering(f"{self.name}, which has been silent"):
+            return self._callee.call(operands, formats.get(self.d), (a.shape[0], b.shape[1]))
 
     def multiply_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
         """D of one call in another manner."""
         given = [(a, formats.get(self.a)), (b, formats.get(self.b))]
-        return self._callee.multiply(given, formats.get(self.d), manner)
+        with wondering(f"{self.name}, which has been silent"):
+            return self._callee.multiply(given, formats.get(self.d), manner)
 
 
 def open_function(argument: str) -> Function:

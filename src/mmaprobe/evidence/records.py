@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mmaprobe.operands.batch import Witness as Witness
-from mmaprobe.showing import Code, NamedResults, Row, Showing
+from mmaprobe.showing import Code, NamedResults, Row, Showing, counted
 
 FindingStatus = Literal["exact", "bounded", "inconclusive", "contradictory"]
 
@@ -38,8 +38,8 @@ class Finding(Showing):
         return {name: getattr(self, name) for name in names} | {"witnesses": len(self.witnesses)}
 
     def as_rows(self) -> list[Row]:
-        """Its witnesses."""
-        return [witness.as_row() for witness in self.witnesses]
+        """Its witnesses; what it says itself, where there is none."""
+        return [witness.as_row() for witness in self.witnesses] or [self.as_row()]
 
 
 class Findings(NamedResults[Finding]):
@@ -48,7 +48,7 @@ class Findings(NamedResults[Finding]):
     def in_a_line(self) -> str:
         """How many there are of each status."""
         counts = Counter(finding.status for finding in self.values())
-        return f"{len(self)} findings: {', '.join(f'{count} {status}' for status, count in counts.items())}"
+        return f"{counted(len(self), 'finding')}: {', '.join(f'{count} {status}' for status, count in counts.items())}"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.epilogue import C as C_NAME
 from mmaprobe.parameters.epilogue import Scaling
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, schedule_named
+from mmaprobe.showing import Row, Showing, counted
 
 BLOCK = (128, 192)
 """Rows and columns of D that a core computes at a time."""
@@ -64,8 +65,8 @@ def gemm(schedule: Schedule | str | Path, architecture: str | Path | None = None
     return Gemm(found, None if architecture is None else str(architecture))
 
 
-@dataclass(frozen=True)
-class Gemm:
+@dataclass(frozen=True, repr=False)
+class Gemm(Showing):
     """D = A B + C in the order of a schedule; call it with matrices."""
 
     schedule: Schedule
@@ -78,6 +79,25 @@ class Gemm:
                     self._datapath(kernel)
             except UsageError as error:
                 raise UsageError(f"kernel {kernel.name}: {error}") from None
+
+    def in_a_line(self) -> str:
+        """The formats, the library whose order it is, and how many orders its elements have."""
+        made, scope = self.schedule, self.schedule.scope
+        added = f" + {made.c}" if made.c else ""
+        whose = " ".join(filter(None, (scope.library, scope.version)))
+        kernels = counted(len(made.kernels), "kernel")
+        return f"matrix product {made.a} x {made.b}{added} -> {made.d} as {whose} adds it: {kernels}"
+
+    def as_rows(self) -> list[Row]:
+        """A row for each kernel: what adds its products, in how many accumulators, and where it is used."""
+        return [
+            {
+                "kernel": kernel.name, "step": kernel.step.primitive or kernel.step.by,
+                "accumulators": kernel.accumulators.count, "format": kernel.accumulators.format,
+                "regions": sum(region.kernel == kernel.name for region in self.schedule.regions),
+            }
+            for kernel in self.schedule.kernels
+        ]  # fmt: skip
 
     def __call__(
         self,

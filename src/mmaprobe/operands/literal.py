@@ -16,6 +16,7 @@ from mmaprobe.catalog.sparsity import legal_items
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.operands.batch import Batch, Bits, vector_shapes
+from mmaprobe.showing import counted
 
 _BITS = re.compile(r"0[xX][0-9a-fA-F]+")
 _HEXFLOAT = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]+)\.?([0-9a-fA-F]*)[pP]([+-]?\d+)")
@@ -41,7 +42,7 @@ def parse_vector(instruction: Instruction, words: Sequence[str]) -> Batch:
         every = ", ".join(f"{count} of {name}" for name, count in places.items())
         raise UsageError(
             f"{instruction.id} takes {len(shapes)} words, {' '.join(shapes)} (lanes separated by commas), "
-            f"or {sum(places.values())} items ({every}); got {len(words)}"
+            f"or {counted(sum(places.values()), 'item')} ({every}); got {len(words)}"
         )
     taken = instruction.formats() | {"metadata": formats.get("u8")}
     blank = {"metadata": legal_items(instruction.chunk)[0]} if instruction.chunk else {}
@@ -96,7 +97,7 @@ def _row(who: str, fmt: Format, word: str, shape: tuple[int, ...], blank: int) -
         codes += [parse_item(who, fmt, item)] * int(count or 1)
     room = shape[1] if len(shape) > 1 else 1
     if len(codes) > room:
-        raise UsageError(f"{who}: {len(codes)} items for {room} places")
+        raise UsageError(f"{who}: {counted(len(codes), 'item')} for {counted(room, 'place')}")
     codes += [blank] * (room - len(codes))
     return np.array(codes, fmt.dtype).reshape(shape)
 
@@ -106,7 +107,9 @@ def parse_item(who: str, fmt: Format, item: str) -> int:
     if _BITS.fullmatch(item):
         code = int(item, 16)
         if code >= fmt.code_limit:
-            raise UsageError(f"{who}: {item} is outside the {fmt.code_limit.bit_length() - 1} bits of {fmt.name}")
+            raise UsageError(
+                f"{who}: {item} is outside the {counted(fmt.code_limit.bit_length() - 1, 'bit')} of {fmt.name}"
+            )
         return code
     bare = item.lstrip("+-").lower()
     sign = fmt.sign_mask if item.startswith("-") else 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmaprobe.evidence.cell_counts import CellCounts
+from mmaprobe.showing import counted
 
 MOST_DEAD = 12
 """Dead cells that are named, those of the most instructions first; JSON names all, instruction by instruction."""
@@ -17,19 +18,19 @@ def coverage_lines(found: Mapping[str, CellCounts]) -> Iterator[str]:
 
     Nothing where no vector was sampled.
     """
-    counted = {name: each for name, each in found.items() if each.sampled}
-    if not counted:
+    reached = {name: each for name, each in found.items() if each.sampled}
+    if not reached:
         return
     hit, reachable, sampled = (
-        sum(getattr(each, what) for each in counted.values()) for what in ("hit", "reachable", "sampled")
+        sum(getattr(each, what) for each in reached.values()) for what in ("hit", "reachable", "sampled")
     )
     yield (
-        f"coverage: {hit:,} of {reachable:,} cells that the formats can reach, by {sampled:,} sampled vectors"
-        + (f" of {len(counted)} instructions and control states" if len(counted) > 1 else "")
+        f"coverage: {hit:,} of {reachable:,} cells that the formats can reach, by {counted(sampled, 'sampled vector')}"
+        + (f" of {len(reached)} instructions and control states" if len(reached) > 1 else "")
     )
-    dead = Counter(cell for each in counted.values() for cell in each.dead)
+    dead = Counter(cell for each in reached.values() for cell in each.dead)
     if dead:
-        yield f"dead, no sampled vector was there: {'; '.join(_named(dead, len(counted)))}"
+        yield f"dead, no sampled vector was there: {'; '.join(_named(dead, len(reached)))}"
 
 
 def _named(dead: Counter[str], instructions: int) -> Iterator[str]:

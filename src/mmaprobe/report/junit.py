@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.evidence.silicon import remark
 from mmaprobe.report.run_summary import NEW, InstructionRow, RunSummary
-from mmaprobe.showing import counted
+from mmaprobe.showing import counted, of_which
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -78,7 +78,7 @@ def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow, passe
     if passed:
         return
     outcome = NEW if row.outcome == "equal" else row.outcome
-    message = f"{outcome}: {row.mismatches} of {row.vectors} vectors differ"
+    message = f"{outcome}: {of_which(row.mismatches, row.vectors, 'vector', 'differ')}"
     if row.changes:
         message += f"; not what is shipped: {'; '.join(row.changes)}"
     trouble = ElementTree.SubElement(case, _element(row), type=outcome, message=_clean(message))

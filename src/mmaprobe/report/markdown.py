@@ -8,7 +8,7 @@ from pathlib import Path
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
-from mmaprobe.showing import counted_states
+from mmaprobe.showing import counted, counted_states
 
 MOST_ROWS = 2000
 """Rows of a page: GitHub shows at most 1 MiB."""
@@ -35,7 +35,7 @@ def _head(summary: RunSummary, failure: str) -> Iterator[str]:
     yield f"### {_plain(summary.device)} {_plain(summary.identity.get('architecture', ''))}: {verdict}"
     yield ""
     yield from [f"- {_plain(summary.notice)}"] * bool(summary.notice)
-    yield f"- {summary.vectors:,} vectors, {summary.mismatches:,} mismatches"
+    yield f"- {counted(summary.vectors, 'vector')}, {counted(summary.mismatches, 'mismatch')}"
     yield f"- of {counted_states(len(summary.rows))} {wrong} not equal"
     yield from [f"- {_plain(failure)}"] * bool(failure)
     yield f"- seed {summary.seed}, mmaprobe {_plain(summary.version)}"
@@ -60,7 +60,7 @@ def _reasons(summary: RunSummary) -> Iterator[str]:
     rows = [row for row in summary.rows if row.outcome != "equal" and row.detail]
     said = [f"- `{_cell(row.instruction)}`: {_plain(_short(row))}" for row in rows[:MOST_ROWS]]
     said += [f"- {_plain(line)}" for line in summary.remarks]
-    said += [f"- {len(summary.not_here):,} instructions are not here"] * bool(summary.not_here)
+    said += [f"- not here: {counted(len(summary.not_here), 'instruction')}"] * bool(summary.not_here)
     yield from [*said, ""] if said else ()
 
 

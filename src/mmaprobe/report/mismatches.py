@@ -22,7 +22,7 @@ from mmaprobe.formats import Format
 from mmaprobe.generators.recipe import is_recipe
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.showing import counted
+from mmaprobe.showing import counted, mismatches_in
 from mmaprobe.survey.smoke import FAMILY
 from mmaprobe.validation import Summary
 from mmaprobe.validation.classify import kinds
@@ -36,7 +36,7 @@ def summary_line(summary: Summary) -> str:
     """The verdict of a comparison, its counts, and between whom."""
     rate = summary.vectors / summary.seconds / 1e6 if summary.seconds else 0.0
     return (
-        f"{summary.instruction}: {summary.verdict}: {summary.mismatches:,} mismatches in {summary.vectors:,} vectors "
+        f"{summary.instruction}: {summary.verdict}: {mismatches_in(summary.mismatches, summary.vectors)} "
         f"({summary.dut} against {summary.ref}, seed {summary.seed}, nan={summary.nan}, "
         f"{summary.seconds:.1f} s, {rate:.1f} M/s)"
     )
@@ -250,7 +250,7 @@ def _wrong_device(identity: Mapping[str, str], summaries: Sequence[Summary]) -> 
         [f"{count:,} on {place}" for place, count in counts.items()] + [f"on {each}" for each in sorted(seen)]
     )
     name = " ".join(filter(None, (wrong[0].dut, identity.get("uuid", ""), identity.get("model_name", ""))))
-    total = f"{sum(s.mismatches for s in wrong):,} mismatches in {sum(s.vectors for s in summaries):,} vectors"
+    total = mismatches_in(sum(s.mismatches for s in wrong), sum(s.vectors for s in summaries))
     return f"{name}: {total} of {counted(len(summaries), 'instruction')}, {len(wrong)} of them wrong" + (
         f": {where}" if where else ""
     )

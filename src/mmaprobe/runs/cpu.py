@@ -10,7 +10,7 @@ from mmaprobe.runs.engine import conduct
 from mmaprobe.runs.instructions import EACH_IN_TURN
 from mmaprobe.runs.report_summary import summary_of
 from mmaprobe.runs.run_state import RunState, Work
-from mmaprobe.showing import counted
+from mmaprobe.showing import counted, mismatches_in
 
 VECTORS = 100_000
 """Vectors of each instruction in the step of the CPU."""
@@ -42,7 +42,7 @@ def run_cpu(run: RunState) -> Work:
         summary = summary_of(report)
         result["summary"] = to_json(summary)
         result["text"] = (
-            f"{counted(len(summary.rows), 'instruction')}, {report.vectors:,} vectors, {report.mismatches:,} mismatches"
+            f"{counted(len(summary.rows), 'instruction')}, {mismatches_in(report.mismatches, report.vectors)}"
         )
         if report.interrupted:
             raise KeyboardInterrupt

@@ -60,7 +60,7 @@ def _recorded(
 def _text(run: RunState, sets: dict[str, Any]) -> str:
     count = sum(share[-1] for each in sets.values() for share in each["shares"])
     flagged = [name for name in sets if name in run.parts and FLAGGED in run.parts[name].validation]
-    said = f"{count:,} vectors of {counted(len(sets), 'instruction')}"
+    said = f"{counted(count, 'vector')} of {counted(len(sets), 'instruction')}"
     return said + "".join(f"; {name} contradicts itself" for name in flagged)
 
 

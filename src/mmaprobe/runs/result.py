@@ -18,7 +18,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMAT
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.report.run_summary import EXIT_CODES, NEW
 from mmaprobe.runs.open_questions.answers import Answer
-from mmaprobe.showing import Row, Showing, counted_states
+from mmaprobe.showing import Row, Showing, counted, counted_states, mismatches_in
 from mmaprobe.survey.comparison import Comparison
 from mmaprobe.validation import Summary
 
@@ -45,7 +45,7 @@ class Result(Showing):
     def in_a_line(self) -> str:
         """What was derived and compared of it."""
         derived = self.derivation.status if self.derivation is not None else "not derived"
-        counts = f"{mismatches_of(self):,} mismatches in {vectors_of(self):,} vectors"
+        counts = mismatches_in(mismatches_of(self), vectors_of(self))
         return f"result {self.instruction.id}: {self.error or derived}, {counts}"
 
     def as_row(self) -> Row:
@@ -111,7 +111,7 @@ class Report(Showing):
 
     def in_a_line(self) -> str:
         """The device, the counts, and where the evidence is."""
-        counts = f"{len(self.results)} results, {self.mismatches:,} mismatches in {self.vectors:,} vectors"
+        counts = f"{counted(len(self.results), 'result')}, {mismatches_in(self.mismatches, self.vectors)}"
         return f"run of {self.device.name}: {counts}, exit code {self.exit_code}; evidence in {self.out}"
 
     def as_row(self) -> Row:
@@ -155,8 +155,8 @@ def spent(unreached: int, chosen: int, minimum: int) -> str:
     """That a budget was spent, and whether what must be compared was."""
     if not unreached:
         each = "the instruction" if chosen == 1 else f"each of {counted_states(chosen)}"
-        return f"the budget was spent; {each} had its least {minimum:,} vectors"
-    return f"the budget was spent; {unreached} of {counted_states(chosen)} had less than {minimum:,} vectors"
+        return f"the budget was spent; {each} had its least {counted(minimum, 'vector')}"
+    return f"the budget was spent; {unreached} of {counted_states(chosen)} had less than {counted(minimum, 'vector')}"
 
 
 def vectors_of(result: Result) -> int:

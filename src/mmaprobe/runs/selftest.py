@@ -16,6 +16,7 @@ from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.runs.plan import MAIN_FORMATS, kind, place
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.validating import ORDINARY, prove
+from mmaprobe.showing import counted
 from mmaprobe.survey.layouts import unsettled
 from mmaprobe.validation.fused import UnsteadyLaunchError
 
@@ -47,7 +48,7 @@ def test_itself(run: RunState) -> Work:
         result["text"] = _text(said)
     if every and all(run.left_out(made) for made in every):
         raise DeadError(
-            f"{run.device.name}: none of the self-test's {len(every)} kernels came to a good end; "
+            f"{run.device.name}: none of the self-test's {counted(len(every), 'kernel')} came to a good end; "
             "see: mmaprobe doctor; --steps layouts asks the other instructions all the same"
         )
     if CAMPAIGN not in said:

@@ -10,6 +10,7 @@ from mmaprobe.devices.base import Device, Serial
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.operands.batch import Batch, Bits
+from mmaprobe.showing import counted
 
 
 class TimeUpError(MmaprobeError):
@@ -36,7 +37,7 @@ class UntilSpent(Serial):
 
     def _in_time(self, ask: Callable[[Instruction, Batch], Bits], instruction: Instruction, batch: Batch) -> Bits:
         if self._spent():
-            took = f"{self._answers} answers of {self._seconds / max(self._answers, 1):.2g} s each"
+            took = f"{counted(self._answers, 'answer')} of {self._seconds / max(self._answers, 1):.2g} s each"
             raise TimeUpError(
                 f"{instruction.id}: the budget was spent after {took}, before it was derived; "
                 "it begins anew with --resume and a longer --budget"

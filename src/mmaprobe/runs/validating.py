@@ -111,7 +111,7 @@ def validate_up_to(run: RunState, made: Instruction, weight: int, step: str) -> 
         rate = summary.vectors / max(summary.seconds, 1e-3)
         count = int(max(FIRST, CALL_SECONDS * rate, QUICKER * summary.vectors if quick else 0))
         run.result(step)["text" if step == "validation" else "validated"] = _text(run)
-        yield f"{made.id}: {run.part(made).vectors:,} vectors"
+        yield f"{made.id}: {counted(run.part(made).vectors, 'vector')}"
 
 
 def _is_quick(run: RunState, made: Instruction, weight: int) -> bool:
@@ -222,4 +222,4 @@ def _text(run: RunState) -> str:
     compared = [part for part in run.parts.values() if part.vectors]
     vectors = sum(part.vectors for part in compared)
     wrong = sum(part.mismatch_count for part in compared)
-    return f"{vectors:,} vectors of {counted(len(compared), 'instruction')}, {wrong:,} mismatches"
+    return f"{counted(vectors, 'vector')} of {counted(len(compared), 'instruction')}, {counted(wrong, 'mismatch')}"

@@ -27,6 +27,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.files import BASES, CONTROLS, Basis, Entry, ParameterFile
 from mmaprobe.parameters.lookup import in_control_state
 from mmaprobe.parameters.table import from_table
+from mmaprobe.showing import counted
 from mmaprobe.survey.comparison import alike
 from mmaprobe.survey.survey_rows import Survey, SurveyRow
 
@@ -175,12 +176,13 @@ def _source(survey: Survey, row: SurveyRow, search: Derivation | None) -> str:
     remark = silicon.remark(survey.device, survey.identity)
     whence = f"from the answers of {survey.device}{f' ({remark})' if remark else ''} alone, seed {survey.seed}"
     if row.derivation is None:
-        return f"{row.compared:,} vectors {whence}, agree with what {' and '.join(row.like)} computes"
+        return f"{counted(row.compared, 'vector')} {whence}, agree with what {' and '.join(row.like)} computes"
     assert search is not None
     open_ = sum(map(len, search.certificate.open_fields.values()))
+    fresh = counted(search.fresh, "fresh vector")
     return (
-        f"derived {whence}: {search.status}; {search.certificate.refuted} neighbours refuted, "
-        f"{search.certificate.equivalent} the same function, {open_} open; {search.fresh:,} fresh vectors agree"
+        f"derived {whence}: {search.status}; {counted(search.certificate.refuted, 'neighbour')} refuted, "
+        f"{search.certificate.equivalent} the same function, {open_} open; {fresh} agree"
     )
 
 
@@ -230,13 +232,13 @@ def _recorded(store: Store, architecture: str, held: Collection[str]) -> Iterato
 def _part_entry(
     store: Store, architecture: str, primitive: str, datapath: Datapath, parts: Sequence[Part], default: Part
 ) -> Entry:
-    vectors = sum(part.vectors for part in parts)
+    vectors, states = sum(part.vectors for part in parts), counted(len(parts), "control state")
     basis = basis_of(store.header.device, store.header.identity)
     return Entry(
         primitive=primitive,
         datapath=datapath,
         basis=basis,
-        source=f"derived from the device alone; {vectors:,} vectors agree in {len(parts)} control states",
+        source=f"derived from the device alone; {counted(vectors, 'vector')} agree in {states}",
         evidence=store.header.run if basis == "measured" else "",
         notes=tuple(_part_notes(default, datapath)),
         witnesses=default.witnesses,
@@ -247,7 +249,7 @@ def _part_entry(
 def _datapath(store: Store, part: Part) -> Datapath:
     form = part.datapath or {}
     if part.status != "finished" or part.mismatch_count or not form.get("datapath"):
-        why = f"{part.mismatch_count} mismatches" if part.mismatch_count else form.get("reason")
+        why = f"{counted(part.mismatch_count, 'mismatch')}" if part.mismatch_count else form.get("reason")
         why = why or ("nothing derived" if part.status == "finished" else "not finished")
         raise UsageError(f"{store.path}: {part.instruction} is not settled ({why}); nothing is written")
     return from_table(form["datapath"], f"{store.path}: {part.instruction}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from mmaprobe import formats
 from mmaprobe.formats import Format
+from mmaprobe.showing import counted
 
 
 def kinds(fmt: Format, answer: int, expected: int) -> tuple[str, ...]:
@@ -35,7 +36,7 @@ def _floats(fmt: Format, answer: int, expected: int) -> str:
         zeros = fmt.signed and not steps[0] and (answer ^ expected) & fmt.sign_mask
         return "sign of zero" if zeros else "ignored bits"
     ulps = abs(steps[0] - steps[1])
-    return f"{ulps:,} ulp{'s' if ulps > 1 else ''}"
+    return counted(ulps, "ulp")
 
 
 def _special(fmt: Format, code: int) -> str:

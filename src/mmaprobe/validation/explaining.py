@@ -24,6 +24,7 @@ from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.diff import datapath_changes, in_words
 from mmaprobe.parameters.neighbours import neighbours
+from mmaprobe.showing import counted
 from mmaprobe.validation.native import datapath_of
 from mmaprobe.validation.pair import Pair
 from mmaprobe.validation.products.partial_sums import schedule_says
@@ -120,7 +121,11 @@ def _cut(values: dict[str, Any]) -> str:
         for at in np.ndindex(term.negative.shape)
     ]
     cut = [each for each in lost if each]
-    return f"{len(cut)} of {len(lost)} terms cut, the first by {cut[0]}" if cut else f"{len(lost)} terms, none cut"
+    return (
+        f"{len(cut)} of {len(lost)} terms cut, the first by {cut[0]}"
+        if cut
+        else f"{counted(len(lost), 'term')}, none cut"
+    )
 
 
 def _dense(pair: Pair, path: Datapath, witnesses: Sequence[Witness]) -> Batch:

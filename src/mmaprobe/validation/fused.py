@@ -30,6 +30,7 @@ from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.showing import counted
 from mmaprobe.toolchain.campaign import campaign_source, takes
 from mmaprobe.toolchain.compiler import RefusedError
 from mmaprobe.toolchain.source import Source
@@ -230,7 +231,7 @@ class FusedComparison:
             return
         said = (
             f"{self.instruction.id}: the fused kernel was told to take one output for wrong and finds "
-            f"{spoilt.mismatches} mismatches, {plain.mismatches} without"
+            f"{counted(spoilt.mismatches, 'mismatch')}, {plain.mismatches} without"
         )
         again = self._run(family, seed, 0, self.proof), self._run(family, seed, 0, self.proof, sabotaged=SABOTAGED)
         if [_outcome(found) for found in again] != [_outcome(plain), _outcome(spoilt)]:

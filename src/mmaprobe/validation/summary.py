@@ -12,7 +12,7 @@ from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch
 from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted
 
 MOST_PLACES = 64
 """Mismatches whose multiprocessor is kept."""
@@ -46,7 +46,7 @@ class Batches:
         return Batches(self.asked + other.asked, self.again + other.again, max(self.largest, other.largest))
 
     def __str__(self) -> str:
-        return f"{self.asked:,} batches of up to {self.largest:,} vectors, {self.again:,} of them asked before"
+        return f"{self.asked:,} batches of up to {counted(self.largest, 'vector')}, {self.again:,} of them asked before"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Summary(Showing):
 
     def in_a_line(self) -> str:
         """The devices, and how many vectors differ."""
-        counts = f"{self.mismatches:,} mismatches in {self.vectors:,} vectors, seed {self.seed}"
+        counts = f"{counted(self.mismatches, 'mismatch')} in {counted(self.vectors, 'vector')}, seed {self.seed}"
         return f"validation of {self.instruction}: {self.dut} against {self.ref}: {self.verdict}, {counts}"
 
     def as_row(self) -> Row:

@@ -24,6 +24,7 @@ from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
 from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, draw_rows, signed_zeros
 from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
+from mmaprobe.showing import counted
 
 SPREADS = (8, 0, 3)
 """Powers of two over which values are spread, of each call of equal rows that classes are told apart by: wide ones show
@@ -82,7 +83,7 @@ def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Ide
         _Search(calls, found, np.random.default_rng(seed)).run()
     except CallsSpentError:
         found.status = "bounded"
-        found.why.append(f"{budget:,} calls were too few; more with --budget")
+        found.why.append(f"a budget of {counted(budget, 'call')} was too small; more with --budget")
     found.calls = calls.count
     return found
 
@@ -233,6 +234,7 @@ class _Search:
         return Scope(
             library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,
             call=product.name.partition("?")[0], threads=product.threads or 1, environment=product.environment,
-            processor=platform.machine(), source=f"identified at {m} x {n} x {k}, held at {len(held)} other shapes",
+            processor=platform.machine(),
+            source=f"identified at {m} x {n} x {k}, held at {counted(len(held), 'other shape')}",
             least_m=least[0], most_m=most[0], least_n=least[1], most_n=most[1], least_k=least[2], most_k=most[2],
         )  # fmt: skip

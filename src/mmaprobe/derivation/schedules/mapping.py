@@ -24,6 +24,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
 from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, draw_rows, signed_zeros
+from mmaprobe.showing import counted
 
 SPREADS = (8, 0, 3)
 """Powers of two over which values are spread, of each call of equal rows at a shape."""
@@ -121,7 +122,7 @@ def map_product(
             _ask(found, every, [shape for shape in shapes if shape[2] == k], seed)
             _read(found, every, k, seed)
     except CallsSpentError:
-        found.unread = f"{budget:,} calls were too few; more with --budget"
+        found.unread = f"a budget of {counted(budget, 'call')} was too small; more with --budget"
     for row in found.rows:
         row.schedules = tuple(name for name, each in schedules.items() if _gives(each, row, first))
     _number_rows(found)

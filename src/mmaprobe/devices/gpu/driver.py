@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+from mmaprobe.devices import waiting
 from mmaprobe.devices.gpu.health import Health, VoidError
 from mmaprobe.errors import DeviceError, NotHereError
 from mmaprobe.operands.batch import Bits
@@ -170,6 +171,9 @@ def await_end(name: str, status: Callable[[], int], seconds: float) -> int:
         passed = time.monotonic() - begun
         if passed > seconds:
             raise HungError(f"{name}: hung: the launch did not end within {seconds:g} s")
+        if passed > waiting.PATIENCE:
+            limit = f"it may take {seconds:g} s; Ctrl-C ends it"
+            waiting.tell(f"waiting for {name}, where a launch has not ended for {waiting.PATIENCE:g} s; {limit}")
         if passed > _AT_ONCE:
             time.sleep(_ANSWERS_LATE if passed > 10 * _ANSWERS_LATE else _AT_ONCE)
     return found

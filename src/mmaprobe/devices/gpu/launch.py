@@ -20,6 +20,7 @@ from mmaprobe.devices.gpu.driver import Driver, HungError, OutOfMemoryError
 from mmaprobe.errors import DeviceError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.resident import Resident
+from mmaprobe.showing import counted
 from mmaprobe.toolchain.kernel import Kernel
 
 OPERANDS = ("a", "b", "c", "scale_a", "scale_b", "metadata")
@@ -107,7 +108,7 @@ def _check_done(driver: Driver, address: int, items: int) -> None:
     if count & WAIT_RAN_OUT:
         raise HungError(f"{driver.name}: hung: a wait inside the kernel ran out")
     if count != items:
-        raise DeviceError(f"{driver.name}: the kernel counts {count} items stored, of {items} given")
+        raise DeviceError(f"{driver.name}: the kernel counts {counted(count, 'item')} stored, of {items} given")
 
 
 def _check_margin(driver: Driver, address: int, canary: int) -> None:

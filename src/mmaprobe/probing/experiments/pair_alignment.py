@@ -19,6 +19,7 @@ from mmaprobe.probing.session.chosen_operands import beside
 from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
+from mmaprobe.showing import counted
 
 
 async def bits_of_c(session: ProbeSession, tree: Node) -> tuple[int, bool] | None:
@@ -47,7 +48,9 @@ async def nothing_aligned(session: ProbeSession, tree: Node, none: dict[str, Any
     """What a question about alignments answers of a tree without a fused sum."""
     found = await bits_of_c(session, tree)
     if found is not None and found[1]:
-        return session.finding("bounded", none, f"only sums of two terms: C is cut {found[0]} bits below the other")
+        return session.finding(
+            "bounded", none, f"only sums of two terms: C is cut {counted(found[0], 'bit')} below the other"
+        )
     tipped = await tips(session, tree)
     if tipped is None or not tipped.bounded:
         return session.finding("bounded", none, "only sums of two terms: whether they align them does not show")

@@ -14,6 +14,7 @@ from mmaprobe.devices.products import Manner, MatrixProduct, knows_manners
 from mmaprobe.errors import DeviceError, MmaprobeError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.operands.edge import held_as
+from mmaprobe.showing import of_which
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +102,6 @@ class ProductCalls:
             i, j = other[0]
             raise UnrepeatedError(
                 f"{self.product.name}: the same call is answered in two ways: D[{i}, {j}] is {first[i, j]:#x}, then "
-                f"{again[i, j]:#x}, and {len(other):,} of {first.size:,} elements differ"
+                f"{again[i, j]:#x}, and {of_which(len(other), first.size, 'element', 'differ')}"
             )
         return first

@@ -13,6 +13,7 @@ from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.elements import draw
 from mmaprobe.probing.gemm.soundness import SPREAD
+from mmaprobe.showing import counted, of_which
 
 LANES = 3
 """Equal products of one call, whose bits are compared."""
@@ -62,7 +63,7 @@ def _written(calls: ProductCalls, a: Bits, b: Bits) -> MannerFinding:
 
 def _placed(calls: ProductCalls, a: Bits, b: Bits, plain: Bits) -> MannerFinding:
     for manner in PLACES:
-        where = f"operands {manner.shift} elements after an address that 64 divides"
+        where = f"operands {counted(manner.shift, 'element')} after an address that 64 divides"
         where += f", rows {manner.pad} further apart" if manner.pad else ""
         try:
             differ = calls.ask_so(a, b, manner) != plain
@@ -88,4 +89,4 @@ def _batched(calls: ProductCalls, a: Bits, b: Bits, plain: Bits) -> MannerFindin
 
 
 def _of(count: int, size: int) -> str:
-    return f"{count:,} of {size:,} elements are others"
+    return f"{of_which(count, size, 'element', 'have')} other bits"

@@ -6,6 +6,7 @@ import numpy as np
 
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
 from mmaprobe.probing.gemm.elements import draw
+from mmaprobe.showing import of_which
 
 SPREAD = 8
 """Powers of two, up and down, that magnitudes are spread over where answers must repeat."""
@@ -33,7 +34,7 @@ def _uncounted(calls: ProductCalls, m: int, n: int, k: int) -> str:
     if not len(wrong) or k > 1 << (calls.d.fraction_bits + 1):
         return ""
     i, j = wrong[0]
-    return f"of ones D[{i}, {j}] is {d[i, j]:g}, not K = {k}; {len(wrong):,} of {d.size:,} elements are wrong"
+    return f"of ones D[{i}, {j}] is {d[i, j]:g}, not K = {k}; {of_which(len(wrong), d.size, 'element', 'are')} wrong"
 
 
 def _leaks(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.Generator) -> str:
@@ -52,4 +53,4 @@ def _leaks(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.Generator
         return ""
     i, j = wrong[0]
     said = "is NaN, which only other rows and columns hold" if not must[i, j] else "is no NaN, which its operands hold"
-    return f"D[{i}, {j}] {said}; {len(wrong):,} of {d.size:,} elements are wrong"
+    return f"D[{i}, {j}] {said}; {of_which(len(wrong), d.size, 'element', 'are')} wrong"

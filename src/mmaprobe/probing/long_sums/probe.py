@@ -16,6 +16,7 @@ from mmaprobe.probing.long_sums.reader import read_tree
 from mmaprobe.probing.long_sums.steps import arithmetic_json, measure_steps
 from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, to_json
 from mmaprobe.probing.session.exact_values import UnrepresentableError
+from mmaprobe.showing import counted
 
 QUESTION = "long_sum"
 BUDGET = 200_000
@@ -64,7 +65,13 @@ def probe_long_sum(
         calls.prepare()
         tree = read_tree(calls)
     except OverBudgetError:
-        return Finding(QUESTION, "inconclusive", None, f"{budget} calls are too few to begin", tiles=calls.calls)
+        return Finding(
+            QUESTION,
+            "inconclusive",
+            None,
+            f"a budget of {counted(budget, 'call')} is too small to begin",
+            tiles=calls.calls,
+        )
     except (NoTreeError, UnrepresentableError) as error:
         return Finding(QUESTION, "inconclusive", None, str(error), tiles=calls.calls)
     text = f"{calls.leaves} leaves, read with 2^{calls.high} beside 2^{calls.low}"
@@ -81,7 +88,7 @@ def probe_long_sum(
 
 def _left_open(tree: TreeArrays, budget: int) -> str:
     leaves = sum(len(tree.children(node)) for node in tree.unknown)
-    return f"; {budget} calls left the order of {leaves} leaves open, in {len(tree.unknown)} sets"
+    return f"; {counted(budget, 'call')} left the order of {leaves} leaves open, in {counted(len(tree.unknown), 'set')}"
 
 
 def _steps(calls: MaskedCalls, tree: TreeArrays, vectors: int, answer: dict[str, Any]) -> tuple[str, FindingStatus]:
@@ -91,10 +98,10 @@ def _steps(calls: MaskedCalls, tree: TreeArrays, vectors: int, answer: dict[str,
         answer["steps"] = arithmetic_json(tree, calls.instruction.k, steps)
         equal = confirm(calls, tree, steps, vectors)
     except OverBudgetError:
-        return f"; {calls.budget} calls left open what the steps do", "bounded"
+        return f"; {counted(calls.budget, 'call')} left open what the steps do", "bounded"
     if equal is None:
         return "; not run as a program (a step is not known, fused, or wider than f64)", "exact"
     answer["program"] = {"vectors": vectors, "equal": equal}
     if equal < vectors:
         return f"; as a program it differs on {vectors - equal} of {vectors} random vectors", "bounded"
-    return f"; as a program it gives the same bits on {vectors} random vectors", "exact"
+    return f"; as a program it gives the same bits on {counted(vectors, 'random vector')}", "exact"

@@ -25,6 +25,7 @@ from typing import Any
 
 from mmaprobe.probing.long_sums.masked_calls import Ask, MaskedCalls, NoTreeError
 from mmaprobe.probing.long_sums.tree_arrays import Builder, TreeArrays
+from mmaprobe.showing import counted
 
 Steps = Generator[list[Ask], Any, Any]
 """Work on one part: yields what it asks, is sent the counts, returns what it found."""
@@ -152,7 +153,7 @@ def _split(calls: MaskedCalls, pivot: int, members: list[int], outside: int | No
 
 def _misfit(calls: MaskedCalls, pivot: int, leaf: int, loss: int, known: int, units: int) -> str:
     if loss == 1:
-        return f"nothing is lost within {calls.window} bits: no order shows"
+        return f"nothing is lost within {counted(calls.window, 'bit')}: no order shows"
     return (
         f"with 2^{calls.high} on leaves {pivot} and {leaf} {loss} of {units} leaves are lost, "
         f"but {known} meet leaf {pivot} there or below"

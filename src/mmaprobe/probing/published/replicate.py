@@ -14,7 +14,7 @@ from mmaprobe.probing.published.suites import Suite, SuiteRow, Table
 from mmaprobe.probing.session.codes import Codes
 from mmaprobe.probing.session.exact_values import code_of
 from mmaprobe.probing.session.vectors import Vector, pack
-from mmaprobe.showing import Row, Showing
+from mmaprobe.showing import Row, Showing, counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +30,7 @@ class Replication(Showing):
         """The suite, the instruction, and whose published words are its own."""
         same = [column for column in self.table.columns if self.agrees(column)]
         answers = f"answers as published of {', '.join(same)}" if same else "answers as nobody has published"
-        return f"{self.suite.name} on {self.instruction.id}: {len(self.words)} experiments, {answers}"
+        return f"{self.suite.name} on {self.instruction.id}: {counted(len(self.words), 'experiment')}, {answers}"
 
     def as_row(self) -> Row:
         """The suite and whom the answers agree with."""

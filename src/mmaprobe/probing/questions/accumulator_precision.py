@@ -33,6 +33,7 @@ from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
+from mmaprobe.showing import counted
 
 
 async def probe_accumulator_precision(session: ProbeSession) -> Finding:
@@ -57,7 +58,7 @@ async def probe_accumulator_precision(session: ProbeSession) -> Finding:
             products = dict.fromkeys(range(session.k), tipped.bits)
             limits = limits - {"products"} | ({"products"} if tipped.bounded else set())
             code = (await session.ask([tipped.shown]))[0]
-            session.note(tipped.shown, code, f"the result is tipped by a term {tipped.bits} bits down")
+            session.note(tipped.shown, code, f"the result is tipped by a term {counted(tipped.bits, 'bit')} down")
     answer = collapse(products) | {"c": kept.get("c"), "at_least": sorted(limits)}
     if answer["products"] is None and not answer["lanes"]:
         if answer["c"] is not None:

@@ -19,6 +19,7 @@ from mmaprobe.probing.session.exact_values import power
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, leaves_of
+from mmaprobe.showing import counted
 
 
 async def probe_c_position(session: ProbeSession) -> Finding:
@@ -41,7 +42,9 @@ async def probe_c_position(session: ProbeSession) -> Finding:
         for lane in (0, session.k - 1):
             terms: dict[Leaf, Fraction] = {"c": power(session.high), lane: -power(session.high)}
             await session.witness(terms, f"+M in C, -M in lane {lane}, units elsewhere", power(session.low))
-    text = f"C enters {answer['enters']}: {len(before)} lanes before, {len(beside)} with it, {len(after)} after"
+    text = (
+        f"C enters {answer['enters']}: {counted(len(before), 'lane')} before, {len(beside)} with it, {len(after)} after"
+    )
     if found.reason:
         return session.finding("bounded", answer, f"{text}; {found.reason}")
     return session.finding("exact", answer, text)

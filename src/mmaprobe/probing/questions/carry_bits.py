@@ -18,6 +18,7 @@ from mmaprobe.probing.session.exact_values import UnrepresentableError, power, t
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf
+from mmaprobe.showing import counted
 
 
 async def probe_carry_bits(session: ProbeSession) -> Finding:
@@ -32,13 +33,13 @@ async def probe_carry_bits(session: ProbeSession) -> Finding:
     for vector, code, answer, term in zip(vectors, codes, session.decode(codes), terms, strict=True):
         exact = sum(term.values(), Fraction(0))
         if answer is None or abs(answer - exact) > abs(exact) / 4:
-            session.note(vector, code, f"{len(term)} terms of {value}")
-            text = f"{right} carry bits; the sum of {len(term)} terms has lost a carry"
+            session.note(vector, code, f"{counted(len(term), 'term')} of {value}")
+            text = f"{counted(right, 'carry bit')}; the sum of {len(term)} terms has lost a carry"
             return session.finding("exact", {"bits": right, "enough": False}, text)
         right = max(right, top_exponent(exact) - top_exponent(abs(value)))
-    session.note(vectors[counts[-1] - 1], codes[counts[-1] - 1], f"{counts[-1]} terms of {value}")
+    session.note(vectors[counts[-1] - 1], codes[counts[-1] - 1], f"{counted(counts[-1], 'term')} of {value}")
     return session.finding(
-        "exact", {"bits": right, "enough": True}, f"{right} carry bits: as many as {counts[-1]} need"
+        "exact", {"bits": right, "enough": True}, f"{counted(right, 'carry bit')}: as many as {counts[-1]} need"
     )
 
 

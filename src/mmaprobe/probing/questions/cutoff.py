@@ -22,6 +22,7 @@ from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.rounds import together
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Leaf, Node
+from mmaprobe.showing import counted
 
 REACH = 12
 """Places below the last one kept that are tried one by one, and then the lowest."""
@@ -43,8 +44,8 @@ async def probe_cutoff(session: ProbeSession) -> Finding:
         return session.finding("bounded", none, "no cut within the window")
     found = await together(*(_vanishes(session, tree, leaf, kept[leaf]) for leaf in asked.values()))
     answer = none | dict(zip(asked, found, strict=True))
-    text = ", ".join(f"{name} {'never' if t is None else f'from {t} bits down'}" for name, t in answer.items()
-                     if name in asked)  # fmt: skip
+    whence = {name: "never" if t is None else f"from {counted(t, 'bit')} down" for name, t in answer.items()}
+    text = ", ".join(f"{name} {whence[name]}" for name in answer if name in asked)
     return session.finding("exact", answer, f"no trace: {text}")
 
 
@@ -62,7 +63,7 @@ async def _vanishes(session: ProbeSession, tree: Node, leaf: Leaf, bits: int) ->
     traces = {t for (t, _), value in zip(cases, session.decode(codes), strict=True) if place.rest(value, anchor) != 0}
     last = max(traces, default=bits)
     at = next((n for n, (t, _) in enumerate(cases) if t > last), len(cases) - 1)
-    session.note(vectors[at], codes[at], f"a term {cases[at][0]} bits below the anchor")
+    session.note(vectors[at], codes[at], f"a term {counted(cases[at][0], 'bit')} below the anchor")
     return None if last >= steps[-1] else last + 1
 
 

@@ -18,6 +18,7 @@ from mmaprobe.operands.batch import Batch, Bits
 from mmaprobe.probing.experiments.random_tiles import items_for, random_tiles
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
+from mmaprobe.showing import counted
 
 TRIALS = 4
 """Launches with other outputs changed."""
@@ -46,7 +47,7 @@ async def probe_independence(session: ProbeSession) -> Finding:
             text = f"output {where} changed from {int(alone[where]):#x} to {int(both[where]):#x}"
             return session.finding("contradictory", answer, f"{text} when only other outputs' operands did")
     answer = {"independent": True, "trials": TRIALS}
-    return session.finding("bounded", answer, f"no change in {TRIALS} trials on {items} tiles")
+    return session.finding("bounded", answer, f"no change in {TRIALS} trials on {counted(items, 'tile')}")
 
 
 def _some(rng: np.random.Generator, size: int) -> Bits:

@@ -33,6 +33,7 @@ from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf, Node, leaves_of
 from mmaprobe.probing.trees.tree_json import to_json
+from mmaprobe.showing import counted
 
 WIDER = 40
 """Fraction bits by which a partial sum may be wider than the result and be measured."""
@@ -55,7 +56,9 @@ async def probe_intermediate_rounding(session: ProbeSession) -> Finding:
         answer["sums"] = {"fraction_bits": bits, "rounding": list(names)}
     elif kinds:
         answer["nodes"] = [{"node": to_json(n), "fraction_bits": b, "rounding": r} for n, b, r in nodes]
-    sums = "; ".join(f"{bits} fraction bits {' or '.join(names) or 'hidden'}" for bits, names in sorted(kinds, key=str))
+    sums = "; ".join(
+        f"{counted(bits, 'fraction bit')} {' or '.join(names) or 'hidden'}" for bits, names in sorted(kinds, key=str)
+    )
     text = f"products {products.text()}; " + (f"partial sums {sums}" if kinds else "no partial sums")
     exact = products.kind is not None and all(len(names) == 1 for _, names in kinds)
     return session.finding("exact" if exact else "bounded", answer, text)

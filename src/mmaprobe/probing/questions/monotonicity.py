@@ -17,6 +17,7 @@ from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
 from mmaprobe.probing.tree import Leaf
+from mmaprobe.showing import counted
 
 REACH = 8
 """Places below the result's last one at which equal terms are tried."""
@@ -42,7 +43,7 @@ async def probe_monotonicity(session: ProbeSession) -> Finding:
             answer = {"monotone": False, "pairs": len(pairs)}
             return session.finding("exact", answer, "a larger operand gives a smaller result")
     answer = {"monotone": True, "pairs": len(pairs)}
-    return session.finding("bounded", answer, f"no decrease in {len(pairs)} pairs of neighbours")
+    return session.finding("bounded", answer, f"no decrease in {counted(len(pairs), 'pair')} of neighbours")
 
 
 def _pairs(session: ProbeSession, leaf: Leaf, sign: int) -> list[tuple[Vector, Vector]]:

@@ -20,6 +20,7 @@ from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.tree import Node, leaves_of
+from mmaprobe.showing import counted
 
 
 async def probe_result_rounding(session: ProbeSession) -> Finding:
@@ -39,9 +40,11 @@ async def probe_result_rounding(session: ProbeSession) -> Finding:
     keep_evidence(session, cases)
     answer = {"fraction_bits": bits, "rounding": names, "at_least": False}
     if not names:
-        text = f"{bits} fraction bits, none of the 11 roundings alone: rounded twice, or by a rule of its own"
+        text = (
+            f"{counted(bits, 'fraction bit')}, none of the 11 roundings alone: rounded twice, or by a rule of its own"
+        )
         return session.finding("inconclusive", answer, text)
-    text = f"{bits} fraction bits, {' or '.join(names)}"
+    text = f"{counted(bits, 'fraction bit')}, {' or '.join(names)}"
     if bits < session.d.fraction_bits and (least is None or least <= bits + 1):
         return session.finding("bounded", answer, f"{text}: by the result, or by what was cut before it")
     return session.finding("exact" if len(names) == 1 else "bounded", answer, text)

@@ -22,6 +22,7 @@ from mmaprobe.probing.session.exact_values import UnrepresentableError, code_of
 from mmaprobe.probing.session.probe import Probe
 from mmaprobe.probing.session.session import ProbeSession
 from mmaprobe.probing.session.vectors import Vector
+from mmaprobe.showing import counted
 
 MARKS = tuple(Fraction(n, 2) for n in (2, 4, 6, 8, 10, 12, 14, 16, -2, -4, -6, -8, 3, -3))
 """Values to tell lanes apart: every format has eight of them, none subnormal."""
@@ -35,7 +36,7 @@ async def probe_sparsity(session: ProbeSession) -> Finding:
     chunk = session.instruction.chunk
     marks = {value: code for value in MARKS if (code := code_of(session.formats["b"], value)) is not None}
     if len(marks) < chunk:
-        raise UnrepresentableError(f"{session.instruction.b} has fewer than {chunk} values that mark lanes")
+        raise UnrepresentableError(f"{session.instruction.b} has fewer than {counted(chunk, 'value')} that mark lanes")
     values, codes = list(marks)[:chunk], list(marks.values())[:chunk]
     items, chunks, half = legal_items(chunk), range(session.instruction.k // chunk), range(chunk // 2)
     cases = [(item, at, place) for item in items for at in chunks for place in half]

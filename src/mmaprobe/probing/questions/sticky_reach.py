@@ -17,6 +17,7 @@ from mmaprobe.probing.experiments.tipping import tipped_by
 from mmaprobe.probing.questions.summation_tree import tree_of
 from mmaprobe.probing.session.probe import Probe, floats
 from mmaprobe.probing.session.session import ProbeSession
+from mmaprobe.showing import counted
 
 DOES = {"tie": "breaks a tie", "borrow": "lowers it when it is subtracted"}
 """What the smallest term that counts does."""
@@ -36,11 +37,13 @@ async def probe_sticky_reach(session: ProbeSession) -> Finding:
             answer[name] = max(tipped.bits, answer[name] or 0)
             answer["at_least"] |= tipped.bounded
             code = (await session.ask([tipped.shown]))[0]
-            session.note(tipped.shown, code, f"a {name} tipped by a term {tipped.bits} bits down")
+            session.note(tipped.shown, code, f"a {name} tipped by a term {counted(tipped.bits, 'bit')} down")
     shown = {name: bits for name, bits in answer.items() if name != "at_least" and bits is not None}
     if not shown:
         return session.finding("inconclusive", answer, "no tiny term changes a result in these formats")
-    text = ", ".join(f"a term {bits} bits below the result still {DOES[name]}" for name, bits in shown.items())
+    text = ", ".join(
+        f"a term {counted(bits, 'bit')} below the result still {DOES[name]}" for name, bits in shown.items()
+    )
     more = " or further" if answer["at_least"] else ""
     return session.finding("bounded" if answer["at_least"] else "exact", answer, text + more)
 

@@ -31,6 +31,7 @@ from mmaprobe.parameters.diff import in_words
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, product_name, term_names, term_notes
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 
 
 def text(datapath: Datapath, vector: Batch, width: int = 120) -> str:
@@ -202,7 +203,7 @@ def _fused(datapath: Datapath, event: Event, products: tuple[int, ...], accumula
         bits = node.terms[0].fraction_bits
         assert bits is not None
         quantum = top - bits
-        yield Text(f"largest exponent {top}, {bits} bits below it: multiples of 2^{quantum}")
+        yield Text(f"largest exponent {top}, {counted(bits, 'bit')} below it: multiples of 2^{quantum}")
     yield Text.assemble(
         "sum, as its bits hold it  " if node.is_carried else "exact sum  ", (shown(event.values["sum"]), "bold")
     )

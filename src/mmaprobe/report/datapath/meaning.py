@@ -24,6 +24,7 @@ from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
 from mmaprobe.report.datapath.naming import bits_taken, overflow, part_product
 from mmaprobe.report.datapath.phrases import describe, lanes_text
+from mmaprobe.showing import counted
 
 ROUNDINGS = {
     "RNE": "to nearest even", "RNO": "to nearest odd", "RNA": "to nearest, ties away from 0",
@@ -57,9 +58,9 @@ def _clauses(path: Datapath) -> Iterator[str]:
     if product.overflow_exponent is not None:
         yield f"a product from 2^{product.overflow_exponent} on is an infinity"
     if scale is not None and scale.where == "product":
-        yield f"{scale.format} scales, one for {scale.size} lanes, multiply the products"
+        yield f"{scale.format} scales, one for {counted(scale.size, 'lane')}, multiply the products"
     elif scale is not None:
-        yield f"{scale.format} scales, one for {scale.size} lanes"
+        yield f"{scale.format} scales, one for {counted(scale.size, 'lane')}"
     if path.order is not None:
         yield f"lanes in the order {lanes_text(path.order)}"
     if path.result is not None:
@@ -109,7 +110,7 @@ def _text(node: Node) -> str:
         return "0"
     if isinstance(node, Products):
         count = len(node.lanes)
-        return f"product {node.lanes[0]}" if count == 1 else f"{count} products"
+        return f"product {node.lanes[0]}" if count == 1 else counted(count, "product")
     if isinstance(node, Fma):
         lanes = f"lane{'s' * (len(node.lanes) > 1)} {lanes_text(node.lanes)}"
         return f"fused multiply-adds of {lanes} onto {_text(node.acc)}"
@@ -143,7 +144,7 @@ def _held(node: Fused) -> str:
     """What becomes of a sum that its bits do not hold."""
     if node.carry_bits is None:
         return ""
-    bits = f"{node.carry_bits} carry bit{'s' * (node.carry_bits != 1)}"
+    bits = counted(node.carry_bits, "carry bit")
     return f", with {bits} above it, beyond which it {value_in_words(node, 'carry')}"
 
 
@@ -152,9 +153,9 @@ def _inside(node: Node) -> str:
 
 
 def _rules(term: Term) -> str:
-    cut = f"{ROUNDINGS[term.rounding]} {term.fraction_bits} bits below it"
+    cut = f"{ROUNDINGS[term.rounding]} {counted(term.fraction_bits or 0, 'bit')} below it"
     if term.sticky_bits is not None:
-        cut += f" by the next {term.sticky_bits} bits alone"
+        cut += f" by the next {counted(term.sticky_bits, 'bit')} alone"
     parts = [cut] if term.fraction_bits is not None else []
     parts += [f"dropped {term.cutoff} below it"] if term.cutoff is not None else []
     parts += [f"shifted by {term.shift_limit} at most"] if term.shift_limit is not None else []
@@ -194,7 +195,7 @@ def _encode(to: Encode) -> str:
     by = f" stochastically by the {bits_taken(to)}, else" if to.random_bits else ""
     if not formats.get(to.format).is_float:
         return f"{to.format}{f'{by} {ROUNDINGS[to.rounding]}' if by else ''}, {overflow(to)}"
-    first = f" {ROUNDINGS[to.first[1]]} at {to.first[0]} bits, then" if to.first else ""
+    first = f" {ROUNDINGS[to.first[1]]} at {counted(to.first[0], 'bit')}, then" if to.first else ""
     return ", ".join([f"{to.format}{first}{by} {ROUNDINGS[to.rounding]}", *_unusual(to)])
 
 

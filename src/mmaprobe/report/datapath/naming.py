@@ -22,6 +22,7 @@ from mmaprobe.parameters.datapath import (
     walk,
 )
 from mmaprobe.parameters.described import value_in_words
+from mmaprobe.showing import counted
 
 
 def product(lane: int) -> str:
@@ -142,7 +143,7 @@ def negation(node: Fused) -> list[str]:
 
 def held_in(node: Fused) -> str:
     """``1 carry bit, wraps``: the bits above the largest exponent, and what becomes of what they do not hold."""
-    return f"{node.carry_bits} carry bit{'s' * (node.carry_bits != 1)}, {value_in_words(node, 'carry')}"
+    return f"{counted(node.carry_bits or 0, 'carry bit')}, {value_in_words(node, 'carry')}"
 
 
 def headline(datapath: Datapath) -> str:

@@ -23,6 +23,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.report.datapath.naming import bits_taken, overflow
+from mmaprobe.showing import counted
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
 
@@ -71,7 +72,7 @@ def _order(node: Node) -> str:
     if isinstance(node, Zero):
         return "0"
     if isinstance(node, Products):
-        return "+".join(map(str, node.lanes)) if len(node.lanes) <= 4 else f"{len(node.lanes)} products"
+        return "+".join(map(str, node.lanes)) if len(node.lanes) <= 4 else counted(len(node.lanes), "product")
     if isinstance(node, Fma):
         chain = " " + " then ".join(map(str, node.lanes)) if len(node.lanes) <= 4 else f"[{lanes_text(node.lanes)}]"
         onto = "" if isinstance(node.acc, (Accumulator, Zero)) else f"{_order(node.acc)} then "
@@ -106,12 +107,12 @@ def in_few_letters(precision: str) -> str:
 
 def _precision(datapath: Datapath) -> str:
     split = datapath.product.split
-    parts = [f"{len(split.pairs)} products of parts in {split.format}"] if split else []
+    parts = [f"{counted(len(split.pairs), 'product')} of parts in {split.format}"] if split else []
     parts += [f"products {datapath.product.to.format}"] if datapath.product.to else []
     for node in walk(datapath.tree):
         if isinstance(node, Fused):
             cuts = dict.fromkeys(term.fraction_bits for term in node.terms)
-            parts += [f"{bits} bits below the largest" if bits is not None else "every bit" for bits in cuts]
+            parts += [f"{counted(bits, 'bit')} below the largest" if bits is not None else "every bit" for bits in cuts]
         elif isinstance(node, Exact):
             parts.append("every bit")
         elif isinstance(node, (Add, Fma)):
@@ -132,7 +133,7 @@ def _rounding(datapath: Datapath) -> str:
 
 
 def _one_rounding(to: Encode) -> str:
-    first = f"{to.first[1]} at {to.first[0]} bits then " if to.first else ""
+    first = f"{to.first[1]} at {counted(to.first[0], 'bit')} then " if to.first else ""
     by = f" + {bits_taken(to)}" if to.random_bits else ""
     return first + to.rounding + by + (f", {overflow(to)}" if to.overflow == "largest" else "")
 

@@ -100,7 +100,7 @@ def work(of: UnitPair | OneSided) -> str:
 
 def _group(pairs: Sequence[UnitPair], names: tuple[str, str], families: bool) -> Iterator[str]:
     """What many pairs have in common is said before they are named, where it is a line; else below the last one."""
-    told = list(_told(pairs[0], names))
+    told = list(told_lines(pairs[0], names))
     brief = len(pairs) > 1 and len(told) == 1
     if len(pairs) > 1:
         yield f"{len(pairs)} pairs, {told[0].strip() if brief else 'what differs in each stands below the last one'}:"
@@ -138,7 +138,8 @@ def first_of(ids: Sequence[str]) -> str:
     return f"{', '.join(map(short, ids[:NAMED]))}{more}"
 
 
-def _told(pair: UnitPair, names: tuple[str, str]) -> Iterator[str]:
+def told_lines(pair: UnitPair, names: tuple[str, str]) -> Iterator[str]:
+    """What is said of one pair below its names."""
     if standing(pair):
         yield f"  {standing(pair)}"
     for told in pair.told:

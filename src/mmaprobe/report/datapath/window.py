@@ -27,6 +27,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report.datapath.meaning import ROUNDINGS
 from mmaprobe.report.datapath.naming import encoding, kind
+from mmaprobe.showing import counted
 
 TRUNCATED = "RZ"
 """The rounding that looks at nothing of what it cuts."""
@@ -60,8 +61,7 @@ class TermBits:
     @property
     def words(self) -> str:
         """What becomes of its bits, for who cannot see them."""
-        where = f"{self.shift} places below {self.origin}" if self.shift else f"at {self.origin}"
-        where = where.replace("1 places", "1 place") if self.shift == 1 else where
+        where = f"{counted(self.shift, 'place')} below {self.origin}" if self.shift else f"at {self.origin}"
         parts = [f"{self.kept} of {self.size} bits kept"]
         parts += [f"{self.seen} only round"] if self.seen else []
         parts += [f"{self.lost} lost"] if self.lost else []
@@ -144,7 +144,7 @@ def _aligned(datapath: Datapath, node: Fused) -> Window:
 def _title(node: Fused) -> str:
     cuts = dict.fromkeys((term.fraction_bits, term.rounding) for term in node.terms)
     said = [
-        "every bit" if bits is None else f"{bits} bits below the largest exponent, {ROUNDINGS[rounding]}"
+        "every bit" if bits is None else f"{counted(bits, 'bit')} below the largest exponent, {ROUNDINGS[rounding]}"
         for bits, rounding in cuts
     ]
     return f"aligned sum: {' or '.join(dict.fromkeys(said))}"

@@ -27,6 +27,7 @@ from mmaprobe.parameters.diff import in_words
 from mmaprobe.parameters.neighbours import Neighbour, neighbourhood
 from mmaprobe.parameters.table import fields
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 
 CONTROL = "control state"
 """What the field of a rival is called that is the same datapath in another control state."""
@@ -81,7 +82,8 @@ def certificate_view(form: FileValue, made: Instruction | None, architecture: st
     again = {verdict: sum(row.verdict == verdict for row in rows) for verdict in counts}
     wrong = "" if again == counts else f"its vectors make {_counted(again)}, the evidence says {_counted(counts)}"
     if len(rivals) != total:
-        wrong = f"this version of mmaprobe names {len(rivals)} rivals, the one that wrote the evidence named {total}"
+        named = counted(len(rivals), "rival")
+        wrong = f"this version of mmaprobe names {named}, the one that wrote the evidence named {total}"
     return CertificateView(counts, rows, wrong)
 
 

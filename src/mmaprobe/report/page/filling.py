@@ -8,6 +8,8 @@ from typing import Any
 from mmaprobe.errors import NotHereError, UsageError, printable
 from mmaprobe.evidence.files import write_bytes
 
+SUFFIXES = (".html", ".htm")
+"""How the name of a page ends."""
 ADVICE = "choose another file with --html FILE"
 MISSING = "a page needs jinja2; type: pip install 'mmaprobe[report]'"
 
@@ -29,10 +31,13 @@ def filled(template: str, **values: Any) -> str:
     return str(environment.get_template(template).render(**values))
 
 
-def refuse_folder(file: Path, better: Path) -> None:
-    """UsageError where a page is to be written to what is a folder."""
+def refuse_name(file: Path, better: Path) -> None:
+    """UsageError where a page is to be written to what is a folder, or to a file whose name does not say that it is
+    one."""
     if file.is_dir():
         raise UsageError(f"{file} is a folder; name a file: --html {better}")
+    if file.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{file}: a page's name ends in .html: --html {file.with_name(file.name + SUFFIXES[0])}")
 
 
 def write(text: str, path: Path) -> int:

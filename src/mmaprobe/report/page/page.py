@@ -13,6 +13,7 @@ from mmaprobe.report.page.filling import filled
 from mmaprobe.report.run_summary import MEANING, RunSummary
 from mmaprobe.report.tables.open_questions import AnswerRow
 from mmaprobe.report.tables.run import not_here_lines
+from mmaprobe.showing import counted, of_which
 
 SIGNS = {"equal": "✓", "mismatch": "✗", "changed": "≠", "failed": "!", "inconclusive": "?"}
 """What stands before an outcome, so that its colour is not all that tells it."""
@@ -106,12 +107,11 @@ def _verdict(summary: RunSummary) -> str:
     unequal, rows = sum(row.outcome != "equal" for row in summary.rows), len(summary.rows)
     if not rows or not summary.vectors:
         return "Nothing was compared."
-    said = f"{summary.vectors:,} vectors of {rows} instruction{'s' * (rows != 1)} were compared"
+    said = f"{counted(summary.vectors, 'vector')} of {counted(rows, 'instruction')} were compared"
     if not unequal:
         return f"{said}: every bit is the same."
-    wrong = f"{summary.mismatches:,} mismatch{'es' * (summary.mismatches != 1)}"
-    are = "1 instruction is" if unequal == 1 else f"{unequal} instructions are"
-    return f"{said}: {wrong}; {are} not equal."
+    wrong = counted(summary.mismatches, "mismatch")
+    return f"{said}: {wrong}; {of_which(unequal, rows, 'instruction', 'are')} not equal."
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

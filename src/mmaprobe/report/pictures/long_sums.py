@@ -12,6 +12,7 @@ from mmaprobe.probing.long_sums.tree_arrays import TreeArrays, from_json
 from mmaprobe.report.datapath.tree import Branch
 from mmaprobe.report.pictures.notation import Piece, Run, notation
 from mmaprobe.report.pictures.tree import draw
+from mmaprobe.showing import counted
 
 ACROSS = 6
 """Unlike terms of one sum that a picture shows at most."""
@@ -26,13 +27,13 @@ SHOWN = 2000
 
 def lines(instruction: Instruction, found: Finding, device: str) -> list[str]:
     """Status, calls, the tree in ``notation`` and how many additions a product goes through."""
-    head = [f"{device}: {found.status}, {found.tiles:,} calls: {found.text}"]
+    head = [f"{device}: {found.status}, {counted(found.tiles, 'call')}: {found.text}"]
     if found.answer is None:
         return head
     tree = from_json(found.answer["tree"], instruction.k)
     text = str(notation(tree))
     if len(text) > SHOWN:
-        text = f"{text[:SHOWN]} ... ({len(text):,} characters; --json has the whole tree)"
+        text = f"{text[:SHOWN]} ... ({counted(len(text), 'character')}; --json has the whole tree)"
     more = [] if found.answer["steps"] is None else steps(instruction, found.answer["steps"])
     return [*head, f"tree: {text}", f"additions on the way of a term: {depths(tree)}", *more]
 
@@ -48,7 +49,9 @@ def depths(tree: TreeArrays) -> str:
 def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
     """What the additions keep, and how products enter them."""
     bits = form["bits"]
-    kept = f"additions keep {bits} bits" if bits is not None else "how many bits additions keep was not found"
+    kept = (
+        f"additions keep {counted(bits, 'bit')}" if bits is not None else "how many bits additions keep was not found"
+    )
     for other, count in Counter(item["bits"] for item in form["other_bits"]).items():
         kept += f"; {count} {'were not told' if other is None else f'keep {other}'}"
     if instruction.modifier.get("operands") == "1":
@@ -68,7 +71,7 @@ def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
 def draw_sum(instruction: Instruction, found: Finding, device: str, path: Path) -> None:
     """Draw the tree with repeated parts once, and the additions on the way of each lane; errors as ``tree.draw``."""
     tree = from_json(found.answer["tree"], instruction.k)
-    about = f"{instruction.a} → {instruction.d}, K = {instruction.k}; {found.status}, {found.tiles:,} calls"
+    about = f"{instruction.a} → {instruction.d}, K = {instruction.k}; {found.status}, {counted(found.tiles, 'call')}"
     if found.answer["steps"] is not None:
         about = "; ".join([about, *steps(instruction, found.answer["steps"])]).partition(" (")[0]
     draw([(device, about, _drawn(notation(tree)))], path, tree.depths[: instruction.k])
@@ -89,7 +92,7 @@ def branch(piece: Piece, first: int = 0, down: int = DOWN) -> Branch:
     if not piece.runs:
         return Branch("product", lanes=(first,))
     if down == 0:
-        return Branch("step", f"{_terms(piece)} terms")
+        return Branch("step", f"{counted(_terms(piece), 'term')}")
     children: list[Branch] = []
     for run in piece.runs[:ACROSS]:
         children += _copies(run, first, down - 1)
@@ -101,7 +104,11 @@ def branch(piece: Piece, first: int = 0, down: int = DOWN) -> Branch:
 def _detail(piece: Piece) -> str:
     run = piece.runs[0]
     if len(piece.runs) > 1:
-        return f"{len(piece.runs)} parts, in this order" if piece.shape == "chain" else f"{len(piece.runs)} parts"
+        return (
+            f"{counted(len(piece.runs), 'part')}, in this order"
+            if piece.shape == "chain"
+            else counted(len(piece.runs), "part")
+        )
     if len(run.pattern) > 1:
         return f"{run.repeats} × {', '.join(map(str, run.pattern))}; {run.stride} apart"
     return f"{run.count}, {abs(run.stride)} apart"

@@ -12,6 +12,7 @@ from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.parameters.diff import in_words
 from mmaprobe.parameters.table import fields
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 
 
 def certificate_lines(derivation: Derivation) -> Iterator[str]:
@@ -19,7 +20,7 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
     certificate = derivation.certificate
     open_ = sum(map(len, certificate.open_fields.values()))
     yield (
-        f"certificate of {derivation.instruction}: {len(certificate.entries)} neighbours, "
+        f"certificate of {derivation.instruction}: {counted(len(certificate.entries), 'neighbour')}, "
         f"{certificate.refuted} refuted, {certificate.equivalent} the same function, {open_} open"
     )
     own = dict(fields(derivation.datapath)) if derivation.datapath is not None else {}
@@ -35,7 +36,8 @@ def certificate_lines(derivation: Derivation) -> Iterator[str]:
     if open_ and certificate.pools:
         yield "open ones were searched in"
         yield from (
-            f"  {pool.vectors:,} vectors, seed {pool.seed}: {', '.join(pool.generators)}" for pool in certificate.pools
+            f"  {counted(pool.vectors, 'vector')}, seed {pool.seed}: {', '.join(pool.generators)}"
+            for pool in certificate.pools
         )
 
 
@@ -52,7 +54,7 @@ def _field(entries: list[NeighbourVerdict]) -> Iterator[str]:
         yield from (f"    {path}: {words}" for path, words in facts_in_words(argument))
     for entry in entries:
         if entry.verdict == "open":
-            yield f"  open: {entry.value}: no difference in {entry.searched:,} vectors"
+            yield f"  open: {entry.value}: no difference in {counted(entry.searched, 'vector')}"
 
 
 def _refuted(entries: Iterable[NeighbourVerdict]) -> Iterator[tuple[str, list[str]]]:
@@ -90,6 +92,6 @@ def _span(span: Span) -> str:
         return f"zero, {sign}"
     size = f"2^{span.least} <= |x| < 2^{span.top} if not 0"
     return (
-        f"multiples of 2^{span.lowest}, {size}, at most {span.width} bits, labels {span.label_low} to "
+        f"multiples of 2^{span.lowest}, {size}, at most {counted(span.width, 'bit')}, labels {span.label_low} to "
         f"{span.label_high}, {sign}"
     )

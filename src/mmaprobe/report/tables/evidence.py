@@ -36,7 +36,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.showing import counted
+from mmaprobe.showing import counted, mismatches_in
 from mmaprobe.survey.comparison import compare
 from mmaprobe.toolchain.kernel import file_name
 from mmaprobe.toolchain.pack import LIST, open_pack
@@ -176,7 +176,7 @@ def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]])
 
 def _corpus(corpus: Corpus) -> tuple[str, bool]:
     sets = corpus.sets()
-    return f"{len(sets)} sets, {sum(each.count for each in sets):,} vectors", corpus.sealed
+    return f"{counted(len(sets), 'set')}, {counted(sum(each.count for each in sets), 'vector')}", corpus.sealed
 
 
 def _pack(path: Path) -> Verified:
@@ -184,7 +184,8 @@ def _pack(path: Path) -> Verified:
 
     def listed() -> str:
         pack = open_pack(path)
-        told.text = f"{len(pack.kernels)} kernels and {len(pack.campaigns)} campaigns for {pack.architecture}"
+        campaigns = counted(len(pack.campaigns), "campaign")
+        told.text = f"{counted(len(pack.kernels), 'kernel')} and {campaigns} for {pack.architecture}"
         return told.text
 
     told.check(LIST, listed)
@@ -228,10 +229,8 @@ def _evidence(path: Path) -> Verified:
         told.codes += [_standing(named, part) for part in parts.values()]
     told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
-    told.text = (
-        f"{'finished' if named.finished else 'partial'}, {counted(len(parts), 'instruction')}, {vectors:,} vectors, "
-    )
-    told.text += f"{wrong:,} mismatches" + ("" if named.sealed else f"; {UNSEALED}")
+    told.text = f"{'finished' if named.finished else 'partial'}, {counted(len(parts), 'instruction')}, "
+    told.text += mismatches_in(wrong, vectors) + ("" if named.sealed else f"; {UNSEALED}")
     return told
 
 
@@ -252,7 +251,7 @@ def _part(told: Verified, named: Named, name: str, parts: dict[str, Part]) -> st
     count = sum(check_witness(made, each, name) for each in _witnesses(part)) if made is not None else 0
     said = _asked_again(told, made, part, architecture) if made is not None else ""
     parts[name] = part
-    return f"{part.status}, {part.vectors:,} vectors, {part.mismatch_count:,} mismatches, {count} witnesses{said}"
+    return f"{part.status}, {mismatches_in(part.mismatch_count, part.vectors)}, {counted(count, 'witness')}{said}"
 
 
 def _step(named: Named, name: str, statuses: list[str]) -> str:
@@ -312,7 +311,9 @@ def _asked_again(told: Verified, made: Instruction, part: Part, architecture: st
         if mismatch.vector.d == mismatch.expected:
             raise UsageError(f"{part.instruction}: a mismatch gives {mismatch.expected:#x} on both sides")
     lost = _unexplained(made, derived, part, architecture)
-    said += [f"{lost} mismatches expect what neither the derived nor the shipped datapath gives"] * bool(lost)
+    said += [f"{counted(lost, 'mismatch')} whose expected answer neither datapath gives, derived or shipped"] * bool(
+        lost
+    )
     return "".join(f"; {each}" for each in said)
 
 
@@ -360,5 +361,5 @@ def check_witness(made: Instruction, witness: Witness, name: str) -> int:
         value = getattr(witness, role)
         codes = value if isinstance(value, tuple) else () if value is None else (value,)
         if len(codes) != count or any(not 0 <= code < limits.get(role, 256) for code in codes):
-            raise UsageError(f"a witness of {name} has no {count} codes of {role} in its format")
+            raise UsageError(f"a witness of {name} has no {counted(count, 'code')} of {role} in its format")
     return 1

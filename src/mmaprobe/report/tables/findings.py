@@ -45,7 +45,7 @@ def findings_table(console: Console, instruction: str, findings: Mapping[str, Fi
     ]
     console.print(table(rows, ("question", "answer", "status", "witnesses", "tiles"), instruction))
     tiles, launches = (sum(getattr(f, what) for f in findings.values()) for what in ("tiles", "launches"))
-    cost = f"{counted(tiles, 'tile')} in {counted(launches, 'launch', 'es')}"
+    cost = f"{counted(tiles, 'tile')} in {counted(launches, 'launch')}"
     console.print(f"{counted(len(rows), 'question')}, {cost}", markup=False)
 
 
@@ -84,7 +84,8 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     console.print(
         f"certificate: of {len(certificate.entries)} neighbours {certificate.refuted} refuted, each with a vector, "
         f"{certificate.equivalent} the same function, {sum(map(len, certificate.open_fields.values()))} open; "
-        f"{derivation.vectors} vectors asked in {derivation.launches} launches, {derivation.fresh} fresh ones agree"
+        f"{counted(derivation.vectors, 'vector')} asked in {counted(derivation.launches, 'launch')}, "
+        f"{derivation.fresh:,} fresh ones agree"
     )
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
@@ -125,7 +126,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     """How the derived datapath stands to the shipped parameter file."""
     words = {
         "same": "the same as the shipped parameter file",
-        "equivalent": f"the shipped file says it in other words; {comparison.searched} vectors do not tell them apart",
+        "equivalent": "the shipped file says it in other words; none of "
+        f"{counted(comparison.searched, 'vector')} tells them apart",
         "changed": "DIFFERS from the shipped parameter file",
         "new": "new; nothing is shipped for it",
         "not derived": "nothing was derived to compare with the shipped file",
@@ -160,7 +162,8 @@ def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
     vectors, seconds = sum(s.vectors for s in summaries), sum(s.seconds for s in summaries)
     asked, failing = (counted(len(each), "instruction") for each in (summaries, wrong))
     console.print(
-        f"{asked}, {vectors:,} witnesses: {sum(s.mismatches for s in wrong):,} mismatches in {failing}, "
+        f"{asked}, {counted(vectors, 'witness')}: "
+        f"{counted(sum(s.mismatches for s in wrong), 'mismatch')} in {failing}, "
         f"{seconds * 1000:.0f} ms on the devices"
     )
     for summary in wrong:

@@ -19,6 +19,7 @@ from mmaprobe.devices.base import Device, open_device
 from mmaprobe.errors import NotHereError, UsageError, near
 from mmaprobe.parameters.files import BASES
 from mmaprobe.parameters.lookup import basis_for, datapath_for
+from mmaprobe.showing import of_which
 
 FormRow = dict[str, Any]
 NO_MODEL = "none"
@@ -196,7 +197,7 @@ def unknown_lines(rows: Iterable[Mapping[str, Any]], architecture: str) -> list[
         return []
     device = device_of(lookup.parts(architecture)[0])
     return [
-        f"{unknown} of {len(found)} forms have no datapath, neither published nor measured; "
+        f"{of_which(unknown, len(found), 'form', 'have')} no datapath, neither published nor measured; "
         f"where that hardware is: mmaprobe run --device {device}"
     ]
 

@@ -17,6 +17,7 @@ from mmaprobe.derivation.schedules.mapping import (
 from mmaprobe.report.tables.fitted import FittedTable
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.tables.schedules import order_words
+from mmaprobe.showing import counted
 from mmaprobe.validation.products.comparing import named
 
 PARTS = 3
@@ -32,7 +33,8 @@ def letters(found: ProductMap) -> dict[int, str]:
 def map_lines(found: ProductMap) -> Iterator[str | FittedTable]:
     """For a person."""
     called = letters(found)
-    yield f"{found.product}: {len(found.rows)} shapes, {len(called)} orders, {found.calls:,} calls, seed {found.seed}"
+    counts = (counted(len(found.rows), "shape"), counted(len(called), "order"), counted(found.calls, "call"))
+    yield f"{found.product}: {', '.join(counts)}, seed {found.seed}"
     rows = [_row(row, called) for row in found.rows]
     threads = ["threads"] if any(row.threads for row in found.rows) else []
     yield table(rows, (*threads, "shape", "orders", "rows", "schedule"))
@@ -82,7 +84,7 @@ def _at(row: MappedShape, called: dict[int, str]) -> str:
 
 
 def _threads(count: int) -> str:
-    return f" on {count} thread{'s' * (count > 1)}" if count else ""
+    return f" on {counted(count, 'thread')}" if count else ""
 
 
 def _batches(found: ProductMap) -> Iterator[str]:

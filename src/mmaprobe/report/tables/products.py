@@ -9,6 +9,7 @@ from mmaprobe import formats
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.report.tables.fitted import FittedTable
 from mmaprobe.report.tables.listing import table
+from mmaprobe.showing import counted
 from mmaprobe.validation.products.comparing import ComparedCall, named, runs
 from mmaprobe.validation.products.partial_sums import LanePlace, PartialSum
 from mmaprobe.validation.products.smallest import Smallest
@@ -32,7 +33,7 @@ def verdict_lines(found: ProductVerdict) -> Iterator[Printed]:
     equal = "equal" if compared.calls else "nothing was compared"
     yield (
         f"{'they differ' if compared.differing else equal}: {compared.differing:,} of {compared.elements:,} elements, "
-        f"{len(compared.calls)} calls, seed {compared.seed}"
+        f"{counted(len(compared.calls), 'call')}, seed {compared.seed}"
     )
     yield table(_by_shape(compared.calls), ("shape", "elements", "differing", "values", "rows", "columns"))
     if compared.absent:
@@ -78,7 +79,7 @@ def places(found: Sequence[int], length: int) -> str | None:
 def _change_lines(found: ProductVerdict) -> Iterator[Printed]:
     if not found.changes:
         return
-    fields = f"{len(found.changes)} fields" if len(found.changes) > 1 else "one field"
+    fields = counted(len(found.changes), "field") if len(found.changes) > 1 else "one field"
     yield f"the schedules say {fields} otherwise" + (
         f", of which {MOST_CHANGES} are" if len(found.changes) > MOST_CHANGES else ""
     )

@@ -16,6 +16,7 @@ from mmaprobe.report.datapath.tree import datapath_text
 from mmaprobe.report.tables.findings import MOST_REPAIRS
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.vectors import vector_text
+from mmaprobe.showing import counted
 
 COLUMNS = ("field", "value", "state", "could also be")
 
@@ -23,9 +24,9 @@ COLUMNS = ("field", "value", "state", "could also be")
 def print_reading(console: Console, reading: Reading) -> None:
     """The believed datapath, and of each field whether the recording settles, bounds or leaves it open."""
     found = reading.derivation
-    left = f"leave {len(reading.every)} datapaths of {len(reading.survivors)} kinds"
+    left = f"leave {counted(len(reading.every), 'datapath')} of {len(reading.survivors)} kinds"
     console.print(
-        f"{found.instruction}: {found.status}: {found.vectors} recorded vectors"
+        f"{found.instruction}: {found.status}: {counted(found.vectors, 'recorded vector')}"
         + (f" {left}" if reading.every else "")
         + (f" ({found.reason})" if found.reason else ""),
         markup=False, soft_wrap=True,

@@ -127,7 +127,7 @@ def short_count(count: int) -> str:
 
 def _footer(summary: RunSummary) -> list[RenderableType]:
     unequal = sum(row.outcome != "equal" for row in summary.rows)
-    compared = f"{counted(summary.vectors, 'vector')} compared, {summary.mismatches:,} mismatches"
+    compared = f"{counted(summary.vectors, 'vector')} compared, {counted(summary.mismatches, 'mismatch')}"
     verdict = f"{counted(len(summary.rows), 'instruction')}, {compared}"
     verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
     lines = [Text(verdict, style="bold red" if unequal else "bold green")]

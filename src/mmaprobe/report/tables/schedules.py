@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.parameters.schedule import GemmKernel, to_text
+from mmaprobe.showing import counted, of_which
 
 if TYPE_CHECKING:
     from mmaprobe.derivation.schedules.identify import ElementClass, Identification
@@ -17,7 +18,7 @@ SCHEMA = 1
 
 def identified_lines(found: Identification, output: Path | None) -> list[str]:
     """For a person."""
-    lines = [f"{found.product.name}: {found.status}, {found.calls:,} calls"]
+    lines = [f"{found.product.name}: {found.status}, {counted(found.calls, 'call')}"]
     for kind in found.kinds:
         m, n = kind.shape
         lines.append(f"{int(kind.mask.sum()):,} of {m * n:,} elements at {m} x {n}: {_words(kind)}")
@@ -29,7 +30,8 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
     if found.held:
         elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
         wrong = sum(each.differ for each in found.held)
-        lines.append(f"held at {len(found.held)} shapes not asked before: {wrong:,} of {elements:,} elements differ")
+        asked = counted(len(found.held), "shape")
+        lines.append(f"held at {asked} not asked before: {of_which(wrong, elements, 'element', 'differ')}")
     lines += [f"{each.question}, {each.status}: {each.said}" for each in found.manners]
     lines += found.why
     if found.schedule is not None:
@@ -37,7 +39,7 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
         least = ", ".join(
             f"{axis.upper()} {getattr(scope, f'least_{axis}')} to {getattr(scope, f'most_{axis}')}" for axis in "mnk"
         )
-        lines.append(f"schedule with {len(found.schedule.regions)} regions, for {least}")
+        lines.append(f"schedule with {counted(len(found.schedule.regions), 'region')}, for {least}")
         lines.append(f"written to {output}" if output else "write it to a file with --out FILE.toml")
     return lines
 
@@ -53,7 +55,7 @@ def _words(kind: ElementClass) -> str:
 def order_words(kernel: GemmKernel) -> str:
     """How a kernel adds: how K is cut, what goes to which accumulator, and by which step."""
     own = kernel.accumulators
-    dealt = "one accumulator" if own.count == 1 else f"{own.count} accumulators, joined by {own.join}"
+    dealt = "one accumulator" if own.count == 1 else f"{counted(own.count, 'accumulator')}, joined by {own.join}"
     step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
     return f"{_ranges(kernel)}, {dealt}, {step}"
 

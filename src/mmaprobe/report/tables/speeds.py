@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.devices.base import open_device
+from mmaprobe.showing import counted
 from mmaprobe.validation.speed import Speed, forms, machine, measure
 
 COLUMNS = ("instruction", "formats", "k", "kernel", "roof", "engine", "share", "call", "compared")
@@ -32,7 +33,7 @@ def row(speed: Speed) -> dict[str, Any]:
 
 def title(found: dict[str, Any]) -> str:
     """What the figures hold for, and what they are."""
-    threads = "one thread" if found["threads"] == 1 else f"{found['threads']} threads"
+    threads = "one thread" if found["threads"] == 1 else f"{counted(found['threads'], 'thread')}"
     return (
         f"{found['architecture']} on {found['processor']}, {found['build']} build, {found['compiler']}, {threads}\n"
         "Million dot products a second. engine: on its own layout; call: the model with arrays; compared: generated,\n"

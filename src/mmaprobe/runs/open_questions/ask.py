@@ -27,6 +27,7 @@ from mmaprobe.runs.open_questions.claims import Claim, Question, named
 from mmaprobe.runs.open_questions.contest import Contest, Ring, Rival, check_steady
 from mmaprobe.runs.open_questions.directed import directed
 from mmaprobe.runs.open_questions.experiments import EXPERIMENTS
+from mmaprobe.showing import counted
 
 Stop = Callable[[], bool]
 SHOWN = 3
@@ -168,10 +169,12 @@ def _by_contest(
     if len(claims) == 1:
         values = [rival.name for rival in left if not rival.claim]
         also = f"; {_some(values)} would give the same on every vector found" if values else ""
-        finding = f"{count} vectors agree{also}"
+        finding = f"{counted(count, 'vector')} {'agrees' if count == 1 else 'agree'}{also}"
         return Answer(question.name, instruction.id, "settled", claims[0], finding, shown, count)
     if claims:
-        finding = f"{' and '.join(claims)} agree with all {count} vectors: none was found that tells them apart"
+        finding = (
+            f"{' and '.join(claims)} agree with all {counted(count, 'vector')}: none was found that tells them apart"
+        )
         return Answer(question.name, instruction.id, "open", "", finding, shown, count)
     found = _none_of(left, contest, rivals)
     if question.probe is not None:
@@ -182,7 +185,7 @@ def _by_contest(
 def _none_of(left: Sequence[Rival], contest: Contest, rivals: Sequence[Rival]) -> str:
     """Which value agrees with everything; else who is nearest, and whose the question's own vectors are."""
     if left:
-        return f"{_some([rival.name for rival in left])} agrees with all {contest.vectors.size} vectors"
+        return f"{_some([rival.name for rival in left])} agrees with all {counted(contest.vectors.size, 'vector')}"
     right = (contest.table == contest.answers).sum(axis=1)
     best = int(right.argmax())
     text = f"nearest is {rivals[best].name}, with {right[best]} of {contest.vectors.size} vectors"
