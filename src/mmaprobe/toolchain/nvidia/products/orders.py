@@ -17,7 +17,7 @@ from mmaprobe.toolchain.nvidia import nvdisasm
 from mmaprobe.toolchain.nvidia.cubin import parameters
 from mmaprobe.toolchain.nvidia.products.multistage import STEP, THREADS, Multistage
 from mmaprobe.toolchain.nvidia.sass.listing import listing
-from mmaprobe.toolchain.nvidia.sass.machine import POISON, Cta, Held, Memory, Units
+from mmaprobe.toolchain.nvidia.sass.machine import POISON, Cta, HeldElements, GlobalMemory, Units
 from mmaprobe.toolchain.nvidia.sass.sums import NOTHING, Order, Sums
 from mmaprobe.toolchain.source import ENTRY
 
@@ -58,7 +58,7 @@ def orders_in(product: Multistage, text: str, start: int, *, late: bool = True, 
     m, n, k = product.m, product.n, product.k
     if max(m * k, k * n) > MOST_ELEMENTS:
         raise UsageError(f"{m} x {n} x {k}: A or B has more than {MOST_ELEMENTS:,} elements; read a smaller product")
-    sums, memory = Sums((m, n, k)), Memory()
+    sums, memory = Sums((m, n, k)), GlobalMemory()
     d, done = np.zeros((m, n), np.uint32), np.zeros(1, np.uint64)
     memory.add(A, np.arange(1, m * k + 1, dtype=np.uint16))
     memory.add(B, np.arange(1, k * n + 1, dtype=np.uint16))
@@ -79,7 +79,7 @@ def orders_in(product: Multistage, text: str, start: int, *, late: bool = True, 
 def _units(product: Multistage) -> dict[str, Units]:
     """The layouts of the product's matrix opcode, under the name that the disassembler gives it."""
     made = instruction(product.opcode, product.architecture)
-    held = [Held(layout(made, product.architecture, operand)) for operand in ("a", "b", "d")]
+    held = [HeldElements(layout(made, product.architecture, operand)) for operand in ("a", "b", "d")]
     kind = "" if product.operands == "f16" else ".BF16"
     return {f"HMMA.{made.m}{made.n}{made.k}.F32{kind}": Units(*held)}
 

@@ -20,7 +20,7 @@ _REGISTER = re.compile(r"^(-?)([!~|]?)(UR|UP|R|P)(\d+|Z|T)\|?((?:\.\w+)*)$")
 
 
 @dataclass(frozen=True)
-class Operand:
+class CodeOperand:
     """One operand: a register or predicate ``number`` (``ZERO``: RZ, PT), negated with ``minus``, complemented with
     ``inverse``; an immediate's ``number``; a ``memory`` address, the sum of ``parts`` and ``number``; else a name."""
 
@@ -29,33 +29,33 @@ class Operand:
     minus: bool = False
     inverse: bool = False
     text: str = ""
-    parts: tuple[Operand, ...] = ()
+    parts: tuple[CodeOperand, ...] = ()
 
 
 @dataclass(frozen=True)
-class Code:
+class MachineCode:
     """One instruction, ``name`` its opcode without ``modifiers``: it acts in lanes where ``guard`` holds."""
 
     address: int
     opcode: str
     name: str
     modifiers: frozenset[str]
-    operands: tuple[Operand, ...]
-    guard: Operand | None
+    operands: tuple[CodeOperand, ...]
+    guard: CodeOperand | None
     text: str
 
 
 @dataclass(frozen=True)
-class Listing:
+class CodeListing:
     """The instructions of a kernel in order, and which one each label stands before."""
 
-    codes: tuple[Code, ...]
+    codes: tuple[MachineCode, ...]
     labels: dict[str, int] = field(default_factory=dict)
 
 
-def listing(text: str) -> Listing:
+def listing(text: str) -> CodeListing:
     """A disassembly taken apart; UsageError where an operand is of no form that is known."""
-    codes: list[Code] = []
+    codes: list[MachineCode] = []
     labels: dict[str, int] = {}
     for line in text.splitlines():
         if label := _LABEL.match(line):
@@ -66,23 +66,23 @@ def listing(text: str) -> Listing:
             condition = _operand(no + guard) if guard else None
             name, *modifiers = opcode.split(".")
             shown = line.split("*/", 1)[1].strip()
-            codes.append(Code(int(address, 16), opcode, name, frozenset(modifiers), operands, condition, shown))
-    return Listing(tuple(codes), labels)
+            codes.append(MachineCode(int(address, 16), opcode, name, frozenset(modifiers), operands, condition, shown))
+    return CodeListing(tuple(codes), labels)
 
 
-def _operand(text: str) -> Operand:
+def _operand(text: str) -> CodeOperand:
     if found := _REGISTER.match(text):
         minus, sign, kind, number, _ = found.groups()
         place = ZERO if number in "ZT" else int(number)
-        return Operand(_kind(kind), place, bool(minus), sign in ("!", "~") and bool(sign), text)
+        return CodeOperand(_kind(kind), place, bool(minus), sign in ("!", "~") and bool(sign), text)
     if re.fullmatch(r"-?0x[0-9a-f]+", text):
-        return Operand("immediate", int(text, 16), text=text)
+        return CodeOperand("immediate", int(text, 16), text=text)
     if found := re.fullmatch(r"(-?)c\[0x0\]\[(0x[0-9a-f]+)\]", text):
-        return Operand("constant", int(found[2], 16), bool(found[1]), text=text)
+        return CodeOperand("constant", int(found[2], 16), bool(found[1]), text=text)
     if found := re.fullmatch(r"(?:g?desc\[UR\d+\])?\[([^\]]*)\]((?:\.\w+)*)", text):
         return _address(found[1], text)
     if re.fullmatch(r"`?\(?[\w.]+\)?", text) or re.fullmatch(r"[\w.\[\]+{},-]+", text):
-        return Operand("name", text=text.strip("`()"))
+        return CodeOperand("name", text=text.strip("`()"))
     raise UsageError(f"operand {text!r} of a disassembly is of no form that is known")
 
 
@@ -91,7 +91,7 @@ def _kind(name: str) -> Kind:
     return kinds[name]
 
 
-def _address(inner: str, text: str) -> Operand:
+def _address(inner: str, text: str) -> CodeOperand:
     """``R2.64+UR4+-0x10``: the registers, ``number`` the constant."""
     parts, number = [], 0
     for part in inner.split("+"):
@@ -100,4 +100,4 @@ def _address(inner: str, text: str) -> Operand:
             number += one.number
         else:
             parts.append(one)
-    return Operand("memory", number, text=text, parts=tuple(parts))
+    return CodeOperand("memory", number, text=text, parts=tuple(parts))

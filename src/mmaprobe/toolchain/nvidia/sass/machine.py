@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog.fragment import Fragment
 from mmaprobe.errors import DeviceError
 from mmaprobe.toolchain.nvidia.sass.integers import COMPARE, JOIN, MASK, Values, funnel, lop3, permute, signed
-from mmaprobe.toolchain.nvidia.sass.listing import ZERO, Code, Listing, Operand
+from mmaprobe.toolchain.nvidia.sass.listing import ZERO, MachineCode, CodeListing, CodeOperand
 from mmaprobe.toolchain.nvidia.sass.sums import Added, Multiplied, Numbers, Sums
 
 LANES = 32
@@ -33,7 +33,7 @@ BARRIER = "barrier"
 
 
 @dataclass
-class Memory:
+class GlobalMemory:
     """Global memory: arrays at addresses."""
 
     arrays: dict[int, NDArray[Any]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Memory:
         raise DeviceError(f"address {int(addresses[0]):#x} is in no array of the launch")
 
 
-class Held:
+class HeldElements:
     """Where the elements of one operand lie in the registers of a group of lanes: the layout's places, worked out."""
 
     def __init__(self, of: Fragment) -> None:
@@ -72,18 +72,18 @@ class Held:
 class Units:
     """How the operands of a matrix opcode lie in registers."""
 
-    a: Held
-    b: Held
-    d: Held
+    a: HeldElements
+    b: HeldElements
+    d: HeldElements
 
 
 @dataclass
 class Cta:
     """One CTA: its code, the constant bank, and what it shares."""
 
-    listing: Listing
+    listing: CodeListing
     constants: bytes
-    memory: Memory
+    memory: GlobalMemory
     sums: Sums
     units: dict[str, Units]
     threads: int
@@ -142,7 +142,7 @@ class Warp:
 
     # Operands
 
-    def value(self, operand: Operand, wide: bool = False) -> Values:
+    def value(self, operand: CodeOperand, wide: bool = False) -> Values:
         """The pattern of an operand, 32 bits or, ``wide``, 64."""
         match operand.kind:
             case "immediate":
@@ -163,13 +163,13 @@ class Warp:
             found = ~found & MASK
         return (-found & MASK) if operand.minus and not wide else -found if operand.minus else found
 
-    def predicate(self, operand: Operand) -> Values:
+    def predicate(self, operand: CodeOperand) -> Values:
         """A predicate, of the warp or of each lane."""
         bank = self.p if operand.kind == "P" else self.up
         found = np.True_ if operand.number == ZERO else bank[operand.number]
         return ~found if operand.inverse else found
 
-    def put(self, operand: Operand, value: Values, acting: Values) -> None:
+    def put(self, operand: CodeOperand, value: Values, acting: Values) -> None:
         """Write a register or a predicate in the lanes that act."""
         if operand.number == ZERO:
             return
@@ -185,13 +185,13 @@ class Warp:
             case _:
                 raise DeviceError(f"{operand.text} is no place to write to")
 
-    def put_wide(self, operand: Operand, value: Values, acting: Values) -> None:
+    def put_wide(self, operand: CodeOperand, value: Values, acting: Values) -> None:
         """Write a pair of registers."""
         if operand.number != ZERO:
             self.put(operand, value & MASK, acting)
-            self.put(Operand(operand.kind, operand.number + 1), value >> 32 & MASK, acting)
+            self.put(CodeOperand(operand.kind, operand.number + 1), value >> 32 & MASK, acting)
 
-    def address(self, operand: Operand) -> Numbers:
+    def address(self, operand: CodeOperand) -> Numbers:
         """The sum of an address' parts, for each lane."""
         total = np.full(LANES, operand.number, np.int64)
         for part in operand.parts:
@@ -209,10 +209,10 @@ def uniform(value: Values) -> Any:
 
 # Instructions
 
-Action = Callable[[Warp, Code, frozenset[str], Values], None]
+Action = Callable[[Warp, MachineCode, frozenset[str], Values], None]
 
 
-def _split(code: Code) -> tuple[list[Operand], list[Operand]]:
+def _split(code: MachineCode) -> tuple[list[CodeOperand], list[CodeOperand]]:
     """The operands up to the first destination's predicates, and those that are read."""
     operands = list(code.operands)
     count = 1
@@ -221,7 +221,7 @@ def _split(code: Code) -> tuple[list[Operand], list[Operand]]:
     return operands[:count], operands[count:]
 
 
-def _add3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _add3(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """d = a + b + c, with carries out, and with X those that come in."""
     (d, *carry), rest = _split(code)
     numbers = [each for each in rest if each.kind not in ("P", "UP")]
@@ -234,15 +234,15 @@ def _add3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> 
         warp.put(out, (total >> 32 + place) != 0, acting)
 
 
-def _unsigned(warp: Warp, operand: Operand) -> Values:
+def _unsigned(warp: Warp, operand: CodeOperand) -> Values:
     """An addend; one that is subtracted counts as its complement and 1."""
     if operand.minus:
-        plain = Operand(operand.kind, operand.number, text=operand.text)
+        plain = CodeOperand(operand.kind, operand.number, text=operand.text)
         return (~warp.value(plain) & MASK) + 1
     return warp.value(operand)
 
 
-def _multiply_add(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _multiply_add(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     (d, *out), (a, b, c, *carried) = _split(code)
     x, y = warp.value(a), warp.value(b)
     if modifiers & {"WIDE", "HI"} and "U32" not in modifiers:
@@ -262,7 +262,7 @@ def _multiply_add(warp: Warp, code: Code, modifiers: frozenset[str], acting: Val
         warp.put(each, total >> 32 != 0, acting)
 
 
-def _lea(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _lea(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """d = (a << s) + b, or with HI the upper half of {c, a} << s, + b; SX32: c is a's sign."""
     (d, *out), (a, b, *rest) = _split(code)
     low = warp.value(a)
@@ -284,7 +284,7 @@ def _lea(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> N
         warp.put(each, total >> 32 != 0, acting)
 
 
-def _lop3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _lop3(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     operands = list(code.operands)
     truth = operands.pop(0) if operands[0].kind in ("P", "UP") else None
     d, a, b, c, table, *_ = operands
@@ -294,7 +294,7 @@ def _lop3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> 
         warp.put(truth, result != 0, acting)
 
 
-def _plop3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _plop3(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, other, a, b, c, *tables = code.operands
     inputs = [np.where(warp.predicate(each), 1, 0) for each in (a, b, c)]
     index = inputs[0] << 2 | inputs[1] << 1 | inputs[2]
@@ -302,12 +302,12 @@ def _plop3(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) ->
         warp.put(place, (table.number >> index & 1) != 0, acting)
 
 
-def _shift(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _shift(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, low, by, high = code.operands
     warp.put(d, funnel(modifiers, warp.value(low), warp.value(by), warp.value(high)), acting)
 
 
-def _compare(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _compare(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, other, a, b, joined, *low = code.operands
     x, y = warp.value(a), warp.value(b)
     if "U32" not in modifiers:
@@ -323,27 +323,27 @@ def _compare(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) 
     warp.put(other, join(~np.asarray(found), warp.predicate(joined)), acting)
 
 
-def _move(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _move(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     wide = "64" in modifiers
     (warp.put_wide if wide else warp.put)(code.operands[0], warp.value(code.operands[1], wide), acting)
 
 
-def _permute(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _permute(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, a, selector, b = code.operands
     warp.put(d, permute(warp.value(a), warp.value(b), selector.number), acting)
 
 
-def _select(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _select(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, a, b, which = code.operands
     warp.put(d, np.where(warp.predicate(which), warp.value(a), warp.value(b)), acting)
 
 
-def _add(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _add(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, a, b = code.operands
     warp.put(d, warp.value(a) + warp.value(b) & MASK, acting)
 
 
-def _special(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _special(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     d, name = code.operands
     threads = warp.number * LANES + np.arange(LANES)
     known = {"SR_TID.X": threads, "SR_CTAID.X": np.int64(warp.cta.index), "SR_CgaCtaId": np.int64(0),
@@ -354,7 +354,7 @@ def _special(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) 
     (warp.put_wide if wide else warp.put)(d, known[name.text], acting)
 
 
-def _gather(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _gather(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """P2R: the predicates that a mask chooses, as bits."""
     d, _, kept, mask = code.operands
     bits = sum(np.where(warp.p[number], 1 << number, 0) for number in range(7))
@@ -362,27 +362,27 @@ def _gather(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -
     warp.put(d, (warp.value(kept) & ~chosen & MASK) | (bits & chosen), acting)
 
 
-def _scatter(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _scatter(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """R2P: bits as the predicates that a mask chooses."""
     _, source, mask = code.operands
     for number in range(7):
         if warp.value(mask) >> number & 1:
-            warp.put(Operand("P", number), warp.value(source) >> number & 1 != 0, acting)
+            warp.put(CodeOperand("P", number), warp.value(source) >> number & 1 != 0, acting)
 
 
-def _nothing(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _nothing(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """Of no meaning where warps run alone."""
 
 
-def _branch(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _branch(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     warp.at[acting] = warp.cta.listing.labels[code.operands[-1].text]
 
 
-def _exit(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _exit(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     warp.alive &= ~acting
 
 
-def _copy(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _copy(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """LDGSTS: 16 bytes a lane from global to shared memory, zeros where its last predicate does not hold."""
     to, from_, *there = code.operands
     size = next(int(each) for each in modifiers if each.isdigit()) // 8
@@ -406,12 +406,12 @@ def _write_shared(cta: Cta, to: Numbers, data: NDArray[np.uint8]) -> None:
     cta.shared[places] = data
 
 
-def _commit(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _commit(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     warp.groups.append(warp.copies)
     warp.copies = []
 
 
-def _await_copies(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _await_copies(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """DEPBAR.LE SB0, n: all groups of copies but the last n are done."""
     done = len(warp.groups) - code.operands[1].number
     for group in warp.groups[: max(done, 0)]:
@@ -420,7 +420,7 @@ def _await_copies(warp: Warp, code: Code, modifiers: frozenset[str], acting: Val
     del warp.groups[: max(done, 0)]
 
 
-def _load_matrices(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _load_matrices(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """LDSM: four 8 x 8 matrices of 16-bit elements whose rows lie at the addresses of eight lanes each."""
     d, at = code.operands
     rows = warp.address(at)
@@ -432,10 +432,10 @@ def _load_matrices(warp: Warp, code: Code, modifiers: frozenset[str], acting: Va
     for number in range(count):
         tile = read[number].T if "MT88" in modifiers else read[number]
         low, high = (tile[lane // 4, lane % 4 * 2 + half] for half in (0, 1))
-        warp.put(Operand("R", d.number + number), low | high << 16, acting)
+        warp.put(CodeOperand("R", d.number + number), low | high << 16, acting)
 
 
-def _mma(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _mma(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """HMMA: handles of D for those of C and the numbers of A's and B's elements."""
     units = warp.cta.units.get(code.opcode)
     if units is None or not acting.all():
@@ -445,31 +445,31 @@ def _mma(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> N
     node = Multiplied(held[2].reshape(-1), units.a.elements(held[0]), units.b.elements(held[1]), *units.d.places)
     made = warp.cta.sums.new(node, LANES * units.d.registers).reshape(LANES, units.d.registers)
     for number in range(units.d.registers):
-        warp.put(Operand("R", d.number + number), made[:, number], acting)
+        warp.put(CodeOperand("R", d.number + number), made[:, number], acting)
 
 
-def _registers(warp: Warp, operand: Operand, of: Held) -> Numbers:
+def _registers(warp: Warp, operand: CodeOperand, of: HeldElements) -> Numbers:
     """(lanes, registers) that an operand names the first of."""
     if operand.number == ZERO:
         return np.zeros((LANES, of.registers), np.int64)
     return warp.r[operand.number : operand.number + of.registers].T.copy()
 
 
-def _float_add(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _float_add(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """FADD of two sums: a sum of its own, also where one is +0, which may be no sum of products."""
     d, a, b = code.operands
     x, y = (np.broadcast_to(warp.value(each), LANES).copy() for each in (a, b))
     warp.put(d, warp.cta.sums.new(Added(x, y), LANES), acting)
 
 
-def _store(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _store(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     at, source = code.operands
     words = next((int(each) // 32 for each in modifiers if each in ("64", "128")), 1)
     lanes = np.flatnonzero(acting)
     to, places = warp.cta.memory.bytes_at(warp.address(at)[lanes], 4 * words)
     values = np.stack(
         [
-            np.broadcast_to(warp.value(Operand("R", source.number + i if source.number != ZERO else ZERO)), LANES)[
+            np.broadcast_to(warp.value(CodeOperand("R", source.number + i if source.number != ZERO else ZERO)), LANES)[
                 lanes
             ]
             for i in range(words)
@@ -479,7 +479,7 @@ def _store(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) ->
     to[places[:, None] + np.arange(4 * words)] = values.astype(np.uint32).view(np.uint8)
 
 
-def _spill(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _spill(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """STL of a register."""
     at, source = code.operands
     places = warp.address(at) % LOCAL // 4
@@ -487,20 +487,20 @@ def _spill(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) ->
     warp.local[places[lanes], lanes] = np.broadcast_to(warp.value(source), LANES)[lanes]
 
 
-def _refill(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _refill(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """LDL of a register."""
     d, at = code.operands
     warp.put(d, warp.local[warp.address(at) % LOCAL // 4, np.arange(LANES)], acting)
 
 
-def _vote(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _vote(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """Whether a predicate holds in any lane, or in all."""
     d, asked = code.operands
     held = np.broadcast_to(warp.predicate(asked), LANES)[acting]
     warp.put(d, np.bool_(held.any() if "ANY" in modifiers else held.all()), acting)
 
 
-def _count(warp: Warp, code: Code, modifiers: frozenset[str], acting: Values) -> None:
+def _count(warp: Warp, code: MachineCode, modifiers: frozenset[str], acting: Values) -> None:
     """RED.ADD of 64 bits."""
     at, value = code.operands
     added = np.broadcast_to(warp.value(value, wide=True), LANES)
