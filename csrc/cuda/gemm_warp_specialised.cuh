@@ -19,7 +19,7 @@ struct alignas(64) TensorMap {
 struct Product {
     TensorMap a, b;
     float* d;
-    float* parts;     // PARTS x M x N, where a tile has more than one
+    float* parts;  // PARTS x M x N, where a tile has more than one
     Word32* arrived;  // TILES x CONSUMERS, zeros
 };
 
@@ -28,7 +28,8 @@ constexpr int LINES = PINGPONG ? TILE_M : TILE_M / CONSUMERS, BLOCKS = LINES / 6
 constexpr int BYTES_A = TILE_M * TILE_K * 2, BYTES_B = TILE_K * TILE_N * 2, SLOT = BYTES_A + BYTES_B;
 constexpr int STEPS = (K + TILE_K - 1) / TILE_K, LAST_DEPTH = (K - (STEPS - 1) * TILE_K + 15) / 16 * 16;
 constexpr int BOX_N = 64;
-constexpr int FULL = STAGES * SLOT, EMPTY = FULL + 8 * STAGES, TURN = EMPTY + 8 * STAGES, ALL_CAME = TURN + 8 * CONSUMERS;
+constexpr int FULL = STAGES * SLOT, EMPTY = FULL + 8 * STAGES, TURN = EMPTY + 8 * STAGES,
+              ALL_CAME = TURN + 8 * CONSUMERS;
 constexpr Word32 MOST_TRIES = 1u << 24;
 constexpr Word64 WAIT_RAN_OUT = Word64(1) << 63;
 
@@ -211,7 +212,8 @@ MMAPROBE_DEVICE void put(const Product& of, Byte* memory, Sums& sums, const Unit
 }
 
 // `done` counts the corners of D that were stored: of each tile one a warpgroup that has it.
-extern "C" __global__ void __launch_bounds__(THREADS) mmaprobe_run(const __grid_constant__ Product of, Word64* done) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    mmaprobe_run(const __grid_constant__ Product of, Word64* done) {
     extern __shared__ __align__(1024) Byte bytes[];
     const Word32 memory = __cvta_generic_to_shared(bytes);
     const int group = threadIdx.x / GROUP;

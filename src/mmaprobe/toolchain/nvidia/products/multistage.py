@@ -76,6 +76,21 @@ class Multistage:
         return self.stages * (m + n) * k * 2
 
     @property
+    def groups(self) -> int:
+        """CTAs of a launch: one a tile."""
+        return self.order.steps
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return THREADS
+
+    @property
+    def corners(self) -> int:
+        """What the kernel counts: tiles."""
+        return self.order.steps
+
+    @property
     def opcode(self) -> str:
         """The instruction that multiplies."""
         return f"mma.sync.aligned.m16n8k16.row.col.f32.{self.operands}.{self.operands}.f32"

@@ -7,30 +7,49 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmaprobe.catalog.layouts import layout
 from mmaprobe.catalog.lookup import instruction
-from mmaprobe.errors import DeviceError, UsageError
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvidia import nvdisasm
 from mmaprobe.toolchain.nvidia.cubin import parameters
-from mmaprobe.toolchain.nvidia.products.multistage import STEP, THREADS, Multistage
+from mmaprobe.toolchain.nvidia.products.multistage import STEP, Multistage
+from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS
+from mmaprobe.toolchain.nvidia.products.warp_specialised import WarpSpecialised
 from mmaprobe.toolchain.nvidia.sass.listing import listing
-from mmaprobe.toolchain.nvidia.sass.machine import POISON, Cta, HeldElements, GlobalMemory, Units
-from mmaprobe.toolchain.nvidia.sass.sums import NOTHING, Order, Sums
+from mmaprobe.toolchain.nvidia.sass.machine import (
+    POISON,
+    Cta,
+    GlobalMemory,
+    HeldElements,
+    SharedUnits,
+    TensorMap,
+    Units,
+)
+from mmaprobe.toolchain.nvidia.sass.sums import NOTHING, Order, Sums, added
 from mmaprobe.toolchain.source import ENTRY
 
-A, B, D, DONE = (each << 32 for each in range(1, 5))
-"""Addresses of the arrays of a run."""
-PARAMETERS = struct.pack("<4Q", A, B, D, DONE)
-"""What a launch hands over."""
+A, B, D, DONE, PARTS, ARRIVED, BANK_0 = (each << 32 for each in range(1, 8))
+"""Addresses of the arrays of a run, and of constant bank 0."""
 SHARED = 1 << 10
 """Bytes of shared memory before a kernel's own (sm_90 and later keep them)."""
 BANK = 1 << 12
 """Bytes of the constant bank that parameters lie in."""
 MOST_ELEMENTS = 0xFFFF - 1
 """Elements of A and of B: each has a number of 16 bits, and two numbers are of none."""
+
+
+BANK_POINTER = 0x198
+"""Where bank 0 holds the address of its parameters (sm_90), which tensor copies are told."""
+MAP = 128
+"""Bytes of a tensor map."""
+PRODUCT_ALIGNMENT = 64
+"""Bytes on which the parameters of a kernel with tensor maps begin."""
+
+Product = Multistage | WarpSpecialised
 
 
 @dataclass(frozen=True)
@@ -41,34 +60,38 @@ class Orders:
     tiles: int
 
 
-def read_orders(product: Multistage, made: Kernel, *, late: bool = True, backwards: bool = False) -> Orders:
+def read_orders(product: Product, made: Kernel, *, late: bool = True, backwards: bool = False) -> Orders:
     """The orders of a compiled kernel, disassembled: ``orders_in``."""
-    start, size = parameters(made.binary, ENTRY)
-    if size != len(PARAMETERS):
-        raise DeviceError(f"the kernel takes {size} bytes of parameters; it is given {len(PARAMETERS)}")
+    start, _ = parameters(made.binary, ENTRY)
     return orders_in(product, nvdisasm.disassemble(made.binary), start, late=late, backwards=backwards)
 
 
-def orders_in(product: Multistage, text: str, start: int, *, late: bool = True, backwards: bool = False) -> Orders:
+def orders_in(product: Product, text: str, start: int, *, late: bool = True, backwards: bool = False) -> Orders:
     """All CTAs of a disassembly run on symbols (``sass.machine``), the parameters from byte ``start`` of bank 0 on.
 
-    UsageError for a product whose elements are too many to number; DeviceError where an element of D holds anything
-    but a sum of its own products, or the code has an instruction that is not known here.
+    CTAs run one after the other, ``backwards`` the last one first.  UsageError for a product that has too many elements
+    to number; DeviceError where an element of D holds anything but a sum of its own products, or the code has an
+    instruction that is not known here.
     """
     m, n, k = product.m, product.n, product.k
     if max(m * k, k * n) > MOST_ELEMENTS:
         raise UsageError(f"{m} x {n} x {k}: A or B has more than {MOST_ELEMENTS:,} elements; read a smaller product")
     sums, memory = Sums((m, n, k)), GlobalMemory()
     d, done = np.zeros((m, n), np.uint32), np.zeros(1, np.uint64)
-    memory.add(A, np.arange(1, m * k + 1, dtype=np.uint16))
-    memory.add(B, np.arange(1, k * n + 1, dtype=np.uint16))
-    memory.add(D, d)
-    memory.add(DONE, done)
+    a = np.arange(1, m * k + 1, dtype=np.uint16).reshape(m, k)
+    b = np.arange(1, k * n + 1, dtype=np.uint16).reshape(k, n)
+    for address, array in ((A, a), (B, b), (D, d), (DONE, done)):
+        memory.add(address, array)
     code, units = listing(text), _units(product)
-    bank = (bytes(start) + PARAMETERS).ljust(BANK, b"\0")
-    for index in range(product.order.steps):
+    if isinstance(product, WarpSpecialised):
+        memory.add(PARTS, np.zeros((product.most_parts, m, n), np.uint32))
+        memory.add(ARRIVED, np.zeros((product.order.steps, CONSUMERS), np.uint32))
+        bank, maps = _bank_with_maps(product, start, a, b)
+    else:
+        bank, maps = (bytes(start) + struct.pack("<4Q", A, B, D, DONE)).ljust(BANK, b"\0"), {}
+    for index in sorted(range(product.groups), reverse=backwards):
         shared = np.full(SHARED + product.shared, POISON, np.uint8)
-        Cta(code, bank, memory, sums, units, THREADS, index, shared, late, backwards).run()
+        Cta(code, bank, memory, sums, units, product.threads, index, shared, late, backwards, maps).run()
     rows, columns = np.indices((m, n)).reshape(2, -1)
     kinds: dict[Order, list[tuple[int, int]]] = {}
     for order, *at in zip(sums.orders(d.reshape(-1).astype(np.int64), rows, columns), rows, columns, strict=True):
@@ -76,12 +99,30 @@ def orders_in(product: Multistage, text: str, start: int, *, late: bool = True, 
     return Orders({order: tuple(elements) for order, elements in kinds.items()}, int(done[0]))
 
 
-def _units(product: Multistage) -> dict[str, Units]:
+def _bank_with_maps(
+    product: WarpSpecialised, start: int, a: NDArray[np.uint16], b: NDArray[np.uint16]
+) -> tuple[bytes, dict[int, TensorMap]]:
+    """Constant bank 0 of a kernel with tensor maps, and the maps by their address; they lie in front of all else."""
+    first = -(-start // PRODUCT_ALIGNMENT) * PRODUCT_ALIGNMENT
+    boxes = product.boxes()
+    maps = {BANK_0 + first + number * MAP: TensorMap(array, box)
+            for number, (array, box) in enumerate(zip((a, b), boxes, strict=True))}  # fmt: skip
+    given = bytes(2 * MAP) + struct.pack("<3Q", D, PARTS, ARRIVED)
+    given = given.ljust(-(-len(given) // PRODUCT_ALIGNMENT) * PRODUCT_ALIGNMENT, b"\0") + struct.pack("<Q", DONE)
+    bank = bytearray((bytes(first) + given).ljust(BANK, b"\0"))
+    bank[BANK_POINTER : BANK_POINTER + 8] = struct.pack("<Q", BANK_0 + start)
+    return bytes(bank), maps
+
+
+def _units(product: Product) -> dict[str, Units | SharedUnits]:
     """The layouts of the product's matrix opcode, under the name that the disassembler gives it."""
     made = instruction(product.opcode, product.architecture)
-    held = [HeldElements(layout(made, product.architecture, operand)) for operand in ("a", "b", "d")]
     kind = "" if product.operands == "f16" else ".BF16"
-    return {f"HMMA.{made.m}{made.n}{made.k}.F32{kind}": Units(*held)}
+    d = HeldElements(layout(made, product.architecture, "d"))
+    if isinstance(product, WarpSpecialised):
+        return {f"HGMMA.{made.m}x{made.n}x{made.k}.F32{kind}": SharedUnits((made.m, made.k), (made.k, made.n), d)}
+    a, b = (HeldElements(layout(made, product.architecture, operand)) for operand in "ab")
+    return {f"HMMA.{made.m}{made.n}{made.k}.F32{kind}": Units(a, b, d)}
 
 
 def stated_order(kernel: GemmKernel, k: int, lanes: int = STEP) -> Order:
@@ -115,13 +156,13 @@ def _joined(terms: list[Order], how: str) -> Order:
     """The sum of some: a chain, neighbours, or halves."""
     while len(terms) > 1:
         if how == "chain":
-            terms = [("+", terms[0], terms[1]), *terms[2:]]
+            terms = [added(terms[0], terms[1]), *terms[2:]]
         elif how == "pairwise":
             pairs = zip(terms[::2], terms[1::2], strict=False)
-            terms = [*(("+", x, y) for x, y in pairs), *terms[len(terms) // 2 * 2 :]]
+            terms = [*(added(x, y) for x, y in pairs), *terms[len(terms) // 2 * 2 :]]
         else:
             half = len(terms) // 2
-            terms = [("+", x, y) for x, y in zip(terms[:half], terms[half:], strict=True)]
+            terms = [added(x, y) for x, y in zip(terms[:half], terms[half:], strict=True)]
     return terms[0]
 
 

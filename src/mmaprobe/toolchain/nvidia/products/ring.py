@@ -1,13 +1,13 @@
 """The protocol of a ring of slots between a producer and consumers: one record, written as C and explored.
 
 Each slot has two barriers.  The producer awaits ``empty``, says how many bytes come, and copies; a consumer awaits
-``full``, begins to read, and, when the reads of the step before have ended, lets that slot go.  A barrier's phase is over
-when so many have arrived as it was made for and all bytes have come; ``await`` of a parity passes where the phase of
-that parity is over, so that a fresh barrier passes parity 1 and not 0 (PTX ISA, mbarrier).
+``full``, begins to read, and, when the reads of the step before have ended, lets that slot go.  A barrier's phase is
+over when so many have arrived as it was made for and all bytes have come; ``await`` of a parity passes where the phase
+of that parity is over, so that a fresh barrier passes parity 1 and not 0 (PTX ISA, mbarrier).
 
 In pingpong consumers take tiles by turns.  A parity tells a round of the ring from the next one alone: a consumer that
-waits for a slot two rounds ahead would pass at once.  So each has a barrier ``turn``, at which the other one arrives when
-it has begun with all of its tile.
+waits for a slot two rounds ahead would pass at once.  So each has a barrier ``turn``, at which the other one arrives
+when it has begun with all of its tile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Barrier = Literal["full", "empty", "turn", ""]
 
 @dataclass(frozen=True)
 class Do:
-    """One thing that a role does at a step of K: on the step's slot, or on that of the step ``back`` before, if there is
+    """One thing that a role does at a step of K: on the step's slot, or that of the step ``back`` before, if there is
     one.  ``parity`` of an await: that of the slot's round (``round``), the other one, or always 0."""
 
     verb: Verb
@@ -40,7 +40,7 @@ class Do:
 class Ring:
     """Who does what: the producer and every consumer at ``each`` step, a consumer ``first`` and ``last`` of its tile.
 
-    ``full``, ``empty`` and ``turn`` are how many arrivals end a phase of these barriers; a consumer's counts ``weight``.
+    ``full``, ``empty`` and ``turn`` are how many arrivals end a phase of these barriers; a consumer's is ``weight``.
     """
 
     stages: int
@@ -81,8 +81,8 @@ def functions(of: Ring) -> str:
             "    }",
             "}",
             "",
-            "MMAPROBE_DEVICE void consume(Sums& sums, Word32 memory, Place& at, int consumer, int turns, const Unit& unit,",
-            "                             Word64* done) {",
+            "MMAPROBE_DEVICE void consume(Sums& sums, Word32 memory, Place& at, int consumer, int turns,",
+            "                             const Unit& unit, Word64* done) {",
             "    Place before = at;",
             *(f"    {line}" for each in of.first for line in _written(each)),
             f"    {steps}",

@@ -15,7 +15,15 @@ from mmaprobe.catalog.shared_memory import SharedMatrix, shared_matrix
 from mmaprobe.catalog.tile_orders import TileOrder, grouped, turned
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters.schedule import (
-    Accumulators, Bands, GemmKernel, GemmStep, Join, Ranges, Region, Schedule, Scope,
+    Accumulators,
+    Bands,
+    GemmKernel,
+    GemmStep,
+    Join,
+    Ranges,
+    Region,
+    Schedule,
+    Scope,
 )  # fmt: skip
 from mmaprobe.toolchain.nvidia.products.multistage import CHUNK, FORMATS, LONGEST, STAGES, tile_at
 from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, Ring, functions, ring
@@ -47,9 +55,9 @@ ALL_CAME = 8
 class WarpSpecialised:
     """A kernel for D (M, N) of A (M, K) and B (K, N), ``operands`` f16 or bf16, D f32, on sm_90a.
 
-    ``tile`` is M and N of a tile, which both warpgroups have together, or in ``pingpong`` each one its own.  ``workers``
-    CTAs go through the tiles.  K of a tile is cut into ``parts`` (split-K), or, with ``stream``, wherever an equal share
-    of all steps of all tiles ends (stream-K); whoever comes last adds the parts in order.
+    ``tile`` is M and N of a tile, which both warpgroups have together, or in ``pingpong`` each its own.  ``workers``
+    CTAs go through the tiles.  K of a tile is cut into ``parts`` (split-K), or, with ``stream``, wherever an equal
+    share of all steps of all tiles ends (stream-K); whoever comes last adds the parts in order.
     """
 
     m: int
@@ -130,6 +138,11 @@ class WarpSpecialised:
         return self.workers
 
     @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return THREADS
+
+    @property
     def corners(self) -> int:
         """What the kernel counts: of each tile one for every warpgroup that has it."""
         return self.order.steps * (1 if self.pingpong else CONSUMERS)
@@ -183,8 +196,9 @@ class WarpSpecialised:
         """CUDA C++; its launch has ``workers`` CTAs."""
         numbers = {
             "M": self.m, "N": self.n, "K": self.k, "TILE_M": self.tile[0], "TILE_N": self.tile[1], "TILE_K": TILE_K,
-            "STAGES": self.stages, "PINGPONG": self.pingpong, "STREAM": self.stream, "PARTS": -(-self.steps // self.share),
-            "SHARE": self.share, "WORKERS": self.workers, "TILES": self.order.steps,
+            "STAGES": self.stages, "PINGPONG": self.pingpong, "STREAM": self.stream,
+            "PARTS": -(-self.steps // self.share), "SHARE": self.share, "WORKERS": self.workers,
+            "TILES": self.order.steps,
         }  # fmt: skip
         a, b = self.matrices()
         text = "\n".join(
@@ -201,6 +215,10 @@ class WarpSpecialised:
             ]
         )
         return Source(self.opcode, self.architecture, text, threads=THREADS, groups=1, shared=self.shared)
+
+    def boxes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Rows and columns that one copy moves of A and of B."""
+        return (self.tile[0], TILE_K), (TILE_K, BOX_N)
 
     def matrices(self) -> tuple[SharedMatrix, SharedMatrix]:
         """A and B of one instruction as they lie in a slot: rows of A, and rows of B 64 columns long, in the 128-byte

@@ -5,7 +5,7 @@ gets a new number, a handle.  0 is +0.  ``order`` follows a handle back to the n
 
     ()                 +0
     (order, (k, ...))  an order, and a step of the matrix instruction onto it; NOTHING for a product of zeros
-    ("+", x, y)        a rounded addition of two
+    ("+", x, y)        a rounded addition of two, which may come in either order: x has the lower first k
 """
 
 from __future__ import annotations
@@ -24,6 +24,18 @@ FIRST = 1 << 20
 """The first handle: no address or index of a small product is as large."""
 NOTHING = -1
 """k of a lane whose operands are the zeros beyond a matrix."""
+
+
+def added(x: Order, y: Order) -> Order:
+    """The sum of two."""
+    return ("+", x, y) if _first(x) <= _first(y) else ("+", y, x)
+
+
+def _first(order: Order) -> int:
+    """The lowest k of an order's first step; NOTHING of +0."""
+    while order and (order[0] == "+" or order[0]):
+        order = order[1] if order[0] == "+" else order[0]
+    return min(order[1]) if order else NOTHING
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class Sums:
 
     def _added(self, node: Added, place: Numbers, m: Numbers, n: Numbers) -> list[Order]:
         pairs = zip(self.orders(node.x[place], m, n), self.orders(node.y[place], m, n), strict=True)
-        return [("+", x, y) for x, y in pairs]
+        return [added(x, y) for x, y in pairs]
 
     def _step(self, node: Multiplied, place: Numbers, m: Numbers, n: Numbers) -> list[Order]:
         before = self.orders(node.c[place], m, n)
