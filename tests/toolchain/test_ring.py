@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, WARPS, Do, Ring, explore, functions, ring
+from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, WARPS, Do, SlotRing, explore, functions, ring
 
 
 @pytest.mark.parametrize("pingpong", [False, True])
@@ -21,7 +21,7 @@ def test_every_state_of_the_ring_keeps_the_rules(stages: int, pingpong: bool) ->
 
 PLAIN, TURNS = ring(3), ring(3, pingpong=True)
 AWAIT, EXPECT, COPY = PLAIN.producer
-BROKEN: dict[str, tuple[Ring, str]] = {
+BROKEN: dict[str, tuple[SlotRing, str]] = {
     "the producer awaits the parity of its round": (
         replace(PLAIN, producer=(Do("await", "empty"), EXPECT, COPY)), "deadlock: producer: await empty of slot 0",
     ),

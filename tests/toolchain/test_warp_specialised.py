@@ -1,4 +1,4 @@
-"""The product by TMA and wgmma: the order of every sum as its machine code has it, cooperative, pingpong and with K cut.
+"""The product by TMA and wgmma: the order of every sum as its machine code has it, cooperative, pingpong, K cut.
 
 The kernels are compiled and run instruction by instruction, with NVRTC and nvdisasm; the rest needs neither.
 """
@@ -64,7 +64,7 @@ BROKEN: dict[str, tuple[WarpSpecialised, Change, str]] = {
     ),
     "a parity that is always 0": (
         SMALL,
-        lambda text: text.replace("await(memory + FULL + 8 * at.slot, at.phase", "await(memory + FULL + 8 * at.slot, 0"),
+        lambda text: text.replace("FULL + 8 * at.slot, at.phase", "FULL + 8 * at.slot, 0"),
         "none of its own|schedule says|deadlock",
     ),
     "a slot is never let go": (

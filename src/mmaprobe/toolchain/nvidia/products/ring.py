@@ -37,7 +37,7 @@ class Do:
 
 
 @dataclass(frozen=True)
-class Ring:
+class SlotRing:
     """Who does what: the producer and every consumer at ``each`` step, a consumer ``first`` and ``last`` of its tile.
 
     ``full``, ``empty`` and ``turn`` are how many arrivals end a phase of these barriers; a consumer's is ``weight``.
@@ -55,18 +55,18 @@ class Ring:
     last: tuple[Do, ...] = (Do("finish"), Do("arrive", "empty"))
 
 
-def ring(stages: int, pingpong: bool = False) -> Ring:
+def ring(stages: int, pingpong: bool = False) -> SlotRing:
     """The ring of our kernels: in pingpong one consumer reads a slot, else both do."""
     if not pingpong:
-        return Ring(stages)
-    first, last = (Do("await", "turn"),), (Do("arrive", "turn"), *Ring.last)
-    return Ring(stages, empty=WARPS, pingpong=True, first=first, last=last)
+        return SlotRing(stages)
+    first, last = (Do("await", "turn"),), (Do("arrive", "turn"), *SlotRing.last)
+    return SlotRing(stages, empty=WARPS, pingpong=True, first=first, last=last)
 
 
 # Written as C
 
 
-def functions(of: Ring) -> str:
+def functions(of: SlotRing) -> str:
     """``produce`` and ``consume``, and the arrivals that barriers are made for."""
     steps = "for (int step = unit.first; step < unit.last; ++step) {"
     return "\n".join(
@@ -120,7 +120,7 @@ def _written(do: Do, ended: bool = False) -> Iterator[str]:
 # Explored
 
 
-class State(NamedTuple):
+class RingState(NamedTuple):
     """Where every role is, as (tile, place in its program), and what it has begun to read; of every slot the phases of
     ``full`` and ``empty`` that are over, the arrivals and copies that are out, and the step whose tile it holds; the
     steps whose copies are under way."""
@@ -164,7 +164,7 @@ class Explorer:
     counted from the first tile that a role is in, rounds from the first one of a slot.
     """
 
-    def __init__(self, of: Ring, steps: int) -> None:
+    def __init__(self, of: SlotRing, steps: int) -> None:
         self.of, self.steps = of, steps
         self.produced = [(step, each) for step in range(steps) for each in of.producer]
         consumed = [(step, each) for step in range(steps) for each in of.each if step >= each.back]
@@ -177,7 +177,7 @@ class Explorer:
     def explore(self) -> Explored:
         """Breadth first, so that a fault is reached by a shortest way."""
         start = self._start()
-        seen: dict[State, tuple[State, str] | None] = {start: None}
+        seen: dict[RingState, tuple[RingState, str] | None] = {start: None}
         waiting = deque([start])
         while waiting:
             state = waiting.popleft()
@@ -205,20 +205,20 @@ class Explorer:
                 return Explored(len(seen), Fault(f"deadlock: {stuck}", self._trace(seen, state)))
         return Explored(len(seen), None)
 
-    def _start(self) -> State:
+    def _start(self) -> RingState:
         of = self.of
         first = [(0, 0), *((consumer if of.pingpong else 0, 0) for consumer in range(CONSUMERS))]
         full, empty = (0, of.full, 0), (0, of.empty)
-        return State(tuple(first), ((),) * CONSUMERS, (full,) * of.stages, (empty,) * of.stages,
+        return RingState(tuple(first), ((),) * CONSUMERS, (full,) * of.stages, (empty,) * of.stages,
                      ((0, of.turn),) * CONSUMERS, (None,) * of.stages, ())  # fmt: skip
 
-    def _next(self, state: State, role: int) -> tuple[int, Do]:
+    def _next(self, state: RingState, role: int) -> tuple[int, Do]:
         """The step, counted over all tiles, and what the role does next."""
         tile, place = state.roles[role]
         step, do = (self.consumed if role else self.produced)[place]
         return tile * self.steps + step - do.back, do
 
-    def _said(self, state: State, role: int) -> str:
+    def _said(self, state: RingState, role: int) -> str:
         step, do = self._next(state, role)
         who = f"consumer {role - 1}" if role else "producer"
         what = f"{do.verb} {do.barrier}".rstrip()
@@ -231,7 +231,7 @@ class Explorer:
         """Whose turn a consumer awaits, its own, or gives away to."""
         return role - 1 if do.verb == "await" else CONSUMERS - role
 
-    def _moved(self, state: State, role: int) -> State | None:
+    def _moved(self, state: RingState, role: int) -> RingState | None:
         """The state after a role's next move; None while it waits; BrokenError where that breaks a rule."""
         step, do = self._next(state, role)
         of, slot = self.of, step % self.of.stages
@@ -274,7 +274,7 @@ class Explorer:
         roles = list(state.roles)
         roles[role] = self._after(role, *state.roles[role])
         return self._plain(
-            State(tuple(roles), tuple(reading), tuple(full), tuple(empty), tuple(turn), tuple(held), flying)
+            RingState(tuple(roles), tuple(reading), tuple(full), tuple(empty), tuple(turn), tuple(held), flying)
         )
 
     def _after(self, role: int, tile: int, place: int) -> tuple[int, int]:
@@ -283,7 +283,7 @@ class Explorer:
             return tile, place + 1
         return tile + (CONSUMERS if role and self.of.pingpong else 1), 0
 
-    def _wanted(self, state: State, step: int) -> bool:
+    def _wanted(self, state: RingState, step: int) -> bool:
         """Whether a consumer is still to begin with a step that is its own."""
         tile = step // self.steps
         for role in range(1, 1 + CONSUMERS):
@@ -306,7 +306,7 @@ class Explorer:
             raise BrokenError(f"more arrive at {what} than it was made for")
         return (phases + 1, fresh, 0) if pending == 0 and out == 0 else (phases, pending, out)
 
-    def _landed(self, state: State, step: int) -> State:
+    def _landed(self, state: RingState, step: int) -> RingState:
         """The state after a copy has ended."""
         slot = step % self.of.stages
         full, held = list(state.full), list(state.held)
@@ -316,7 +316,7 @@ class Explorer:
         flying = tuple(each for each in state.flying if each != step)
         return self._plain(state._replace(full=tuple(full), held=tuple(held), flying=flying))
 
-    def _plain(self, state: State) -> State:
+    def _plain(self, state: RingState) -> RingState:
         """The same state counted from the first tile, in whole periods, that a role is in or a slot holds."""
         tiles = min(tile for tile, _ in state.roles) // self.period * self.period
         if not tiles:
@@ -325,7 +325,7 @@ class Explorer:
         old = [(slot + shift) % stages for slot in range(stages)]
         rounds = [(slot + shift) // stages for slot in range(stages)]
         held = (state.held[slot] for slot in old)
-        return State(
+        return RingState(
             tuple((tile - tiles, place) for tile, place in state.roles),
             tuple(tuple(step - shift for step in begun) for begun in state.reading),
             tuple((state.full[slot][0] - past, *state.full[slot][1:]) for slot, past in zip(old, rounds, strict=True)),
@@ -335,7 +335,7 @@ class Explorer:
             tuple(step - shift for step in state.flying),
         )
 
-    def _trace(self, seen: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
+    def _trace(self, seen: dict[RingState, tuple[RingState, str] | None], state: RingState) -> tuple[str, ...]:
         lines: list[str] = []
         before = seen[state]
         while before is not None:
@@ -345,7 +345,7 @@ class Explorer:
         return tuple(reversed(lines))
 
 
-def explore(of: Ring, steps: int = 2) -> Explored:
+def explore(of: SlotRing, steps: int = 2) -> Explored:
     """Every state of a ring (``Explorer``): no deadlock, no slot read before it is full, none written before it was
     read and while it is, no barrier at which more arrive than it was made for; or the first fault."""
     return Explorer(of, steps).explore()

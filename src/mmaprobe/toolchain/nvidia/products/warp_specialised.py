@@ -26,7 +26,7 @@ from mmaprobe.parameters.schedule import (
     Scope,
 )  # fmt: skip
 from mmaprobe.toolchain.nvidia.products.multistage import CHUNK, FORMATS, LONGEST, STAGES, tile_at
-from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, Ring, functions, ring
+from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, SlotRing, functions, ring
 from mmaprobe.toolchain.nvidia.shared_matrices import constant_fields, start_field
 from mmaprobe.toolchain.source import Source, template
 
@@ -148,7 +148,7 @@ class WarpSpecialised:
         return self.order.steps * (1 if self.pingpong else CONSUMERS)
 
     @property
-    def ring(self) -> Ring:
+    def ring(self) -> SlotRing:
         """The protocol between producer and consumers."""
         return ring(self.stages, self.pingpong)
 
