@@ -16,7 +16,8 @@ class Vendor:
     """``scheme`` names its devices (``cuda:0``), ``begins`` is how names of its architectures begin, ``example`` one.
 
     ``device`` opens a device (``module:function``), ``tools`` is the module of its toolchain (``toolchain.vendors``);
-    both are imported when they are first used.  ``suffix``: of a compiled kernel's file.  ``compilers`` are those that
+    both are imported when they are first used.  ``products`` is the module of whole products of our own on its GPUs
+    (``cuda-gemm:0``), or ``""``.  ``suffix``: of a compiled kernel's file.  ``compilers`` are those that
     have a name, ``programs`` those that are told by their path.  ``extras``: those of the package that it takes, with
     the modules that they bring; ``driver`` the one that runs kernels with its driver alone, or ``""``.  ``memory`` is
     DLPack's number of its GPUs' memory, ``stream`` how the Python array API numbers the default stream there.
@@ -28,6 +29,7 @@ class Vendor:
     example: str
     device: str
     tools: str
+    products: str
     suffix: str
     compilers: tuple[str, ...]
     programs: tuple[str, ...]
@@ -57,6 +59,7 @@ NVIDIA = Vendor(
     example="sm_90a",
     device="mmaprobe.devices.nvidia.device:open_cuda",
     tools="mmaprobe.toolchain.nvidia.tools",
+    products="mmaprobe.devices.nvidia.product",
     suffix=".cubin",
     compilers=("nvrtc",),
     programs=("nvcc",),
@@ -72,6 +75,7 @@ AMD = Vendor(
     example="gfx942",
     device="mmaprobe.devices.amd.device:open_hip",
     tools="mmaprobe.toolchain.amd.tools",
+    products="",
     suffix=".co",
     compilers=("hiprtc", "clang", "ziglang"),
     programs=("clang++",),

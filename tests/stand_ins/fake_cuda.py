@@ -80,7 +80,7 @@ class FakeCuda(FakeLaunch):
         self.shared_most = 48 << 10
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(real, name) if name.startswith(("CU_", "CU")) else object.__getattribute__(self, name)
+        return getattr(real, name) if name.startswith(("CU", "cuuint")) else object.__getattribute__(self, name)
 
     def _status(self, status: int = 0) -> Any:
         return real.CUresult(self.sticky or status)

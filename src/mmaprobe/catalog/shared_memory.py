@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -48,9 +49,7 @@ class SharedMatrix:
     @cached_property
     def address(self) -> Formula:
         """The byte address in ``mn``, ``k`` and ``x``."""
-        sums = (_sum(mode, name) for mode, name in zip(self.layout.layout.modes, self.at, strict=True))
-        byte = Formula(" + ".join([str(self.layout.offset), *sums])).bind({})
-        return _swizzled(self.layout.swizzle).bind({"b": byte})
+        return offset_formula(self.layout, self.at)
 
     @property
     def c(self) -> str:
@@ -100,6 +99,14 @@ def _bound(text: str, numbers: dict[str, int]) -> Composed:
     found = parse(re.sub(r"[A-Za-z]\w*", lambda name: str(numbers.get(name[0], name[0])), text))
     assert isinstance(found, Composed)
     return found
+
+
+def offset_formula(layout: Composed, names: Sequence[str]) -> Formula:
+    """A layout's offset in the names of its modes' indices; of one name in the number of its coordinate."""
+    modes = layout.layout.modes if len(names) > 1 else (layout.layout,)
+    sums = (_sum(mode, name) for mode, name in zip(modes, names, strict=True))
+    plain = Formula(" + ".join([str(layout.offset), *sums])).bind({})
+    return _swizzled(layout.swizzle).bind({"b": plain}) if layout.swizzle.bits else plain
 
 
 def _sum(mode: Layout, name: str) -> str:

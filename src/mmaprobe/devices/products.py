@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.operands.batch import Bits
+from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-SCHEMES = ("function", "gemm")
-"""Devices that multiply matrices of any shape; ``mmaprobe.devices.SCHEME.open_product`` opens them."""
+SCHEMES = {"function": "mmaprobe.devices.function", "gemm": "mmaprobe.devices.gemm"} | {
+    f"{vendor.scheme}-gemm": vendor.products for vendor in every() if vendor.products
+}
+"""Devices that multiply matrices of any shape, and the modules whose ``open_product`` opens them."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +107,15 @@ def knows_manners(product: MatrixProduct) -> TypeIs[MannerlyProduct]:
 
 
 def open_product(name: str) -> MatrixProduct:
-    """The product called ``name``: ``function:numpy:matmul?m=256&n=256&k=1000`` or ``gemm:SCHEDULE?m=8&n=8&k=64``."""
+    """The product called ``name``: ``function:numpy:matmul?m=256&n=256&k=1000``, ``gemm:SCHEDULE?m=8&n=8&k=64``, or
+    one of our own on a GPU (``cuda-gemm:0?m=256&n=256&k=1024``)."""
     scheme, _, argument = name.partition(":")
     if scheme not in SCHEMES:
+        gpus = "".join(f", {each}:0" for each in list(SCHEMES)[2:])
         raise UsageError(
-            f"{brief(name)} multiplies no matrices of any shape; name function:MODULE:NAME or gemm:SCHEDULE"
+            f"{brief(name)} multiplies no matrices of any shape; name function:MODULE:NAME or gemm:SCHEDULE{gpus}"
         )
-    found: MatrixProduct = import_module(f"mmaprobe.devices.{scheme}").open_product(argument)
+    found: MatrixProduct = import_module(SCHEMES[scheme]).open_product(argument)
     return found
 
 

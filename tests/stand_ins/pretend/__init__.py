@@ -11,6 +11,7 @@ PRETEND = Vendor(
     example="ptd1",
     device="stand_ins.pretend.device:open_pretend",
     tools="stand_ins.pretend.tools",
+    products="",
     suffix=".ptd",
     compilers=("ptdcc",),
     programs=("ptd++",),

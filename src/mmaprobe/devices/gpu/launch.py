@@ -9,7 +9,7 @@ more under another one, since D may happen to have its bits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,20 +56,34 @@ def launch(
                 continue
             places[name] = allocate(value.nbytes)
             driver.copy_in(places[name], value)
-        result, done = allocate(d.nbytes + MARGIN), allocate(8)
+        result = allocate(d.nbytes + MARGIN)
         operands = struct.pack("<8Q", *(places.get(name, 0) for name in OPERANDS), result, size)
-        untouched = np.arange(0)
-        for canary in CANARIES:
-            driver.fill(result, canary, d.nbytes + MARGIN)
-            driver.fill(done, 0, 8)
-            driver.launch(function, kernel, batch_groups(driver, kernel, size), operands, done)
-            driver.wait(seconds)
-            _check_done(driver, done, size)
-            _check_margin(driver, result + d.nbytes, canary)
-            driver.copy_out(d, result)
-            untouched = np.flatnonzero((d.reshape(size, -1).view(np.uint8) == canary).all(1))
-            if not untouched.size:
-                return
+        groups = batch_groups(driver, kernel, size)
+        run_checked(
+            driver, function, kernel, groups, operands, (result, allocate(8)), d.reshape(size, -1), size, seconds
+        )
+
+
+def run_checked(
+    driver: Driver, function: Any, kernel: Kernel, groups: int, operands: bytes, places: tuple[int, int], d: Bits,
+    stored: int, seconds: float, before: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Launch once, or twice under two canaries, and fill D (items, elements), which lies with a margin at the first of
+    ``places``; the kernel must count ``stored`` at the second.  ``before`` is called before each launch."""
+    result, done = places
+    untouched = np.arange(0)
+    for canary in CANARIES:
+        before()
+        driver.fill(result, canary, d.nbytes + MARGIN)
+        driver.fill(done, 0, 8)
+        driver.launch(function, kernel, groups, operands, done)
+        driver.wait(seconds)
+        _check_done(driver, done, stored)
+        _check_margin(driver, result + d.nbytes, canary)
+        driver.copy_out(d, result)
+        untouched = np.flatnonzero((d.view(np.uint8) == canary).all(1))
+        if not untouched.size:
+            return
     raise DeviceError(f"{driver.name}: canary intact: D of item {untouched[0]} was never written")
 
 

@@ -28,6 +28,8 @@ from mmaprobe.toolchain.nvidia.cubin import architecture_number
 from mmaprobe.toolchain.source import ENTRY
 from mmaprobe.vendors import NVIDIA
 
+TENSOR_MAP = 128
+"""Bytes of a tensor map (CUtensorMap)."""
 _UNAVAILABLE = 46
 """CUDA_ERROR_DEVICE_UNAVAILABLE."""
 _CANNOT_LOAD = (200, 209, 218, 222, 300)
@@ -271,6 +273,27 @@ class CudaDriver(Calls):
             attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self.call("cuFuncSetAttribute", function, attribute, kernel.shared)
         return function
+
+    def tensor_map(self, address: int, shape: tuple[int, int], box: tuple[int, int]) -> bytes:
+        """What a tensor copy is told of a matrix of 16-bit elements, by rows: boxes whose rows are 128 bytes, swizzled,
+        with zeros beyond the matrix."""
+        cuda = self._cuda
+        (rows, columns), (high, wide) = shape, box
+        made = self.call(
+            "cuTensorMapEncodeTiled",
+            cuda.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+            2,
+            address,
+            [cuda.cuuint64_t(columns), cuda.cuuint64_t(rows)],
+            [cuda.cuuint64_t(2 * columns)],
+            [cuda.cuuint32_t(wide), cuda.cuuint32_t(high)],
+            [cuda.cuuint32_t(1)] * 2,
+            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            cuda.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+        return ctypes.string_at(int(made.getPtr()), TENSOR_MAP)
 
     def unserved(self, toolchain: str, binary: bytes = b"") -> str:
         """Empty where the toolchain is of the driver's major version of CUDA or an older one.

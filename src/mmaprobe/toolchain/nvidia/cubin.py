@@ -19,6 +19,8 @@ _SIZED = 4
 """EIFMT_SVAL: an attribute whose value follows, with its size."""
 _REGISTERS = 0x2F
 """EIATTR_REGCOUNT."""
+_PARAMETERS = 0x0A
+"""EIATTR_PARAM_CBANK."""
 
 
 def architecture_number(cubin: bytes) -> int:
@@ -37,9 +39,17 @@ def registers(cubin: bytes) -> int:
     raise DeviceError("the cubin does not tell its kernel's registers; compile it again")
 
 
-def _attributes(cubin: bytes, wanted: int) -> Iterator[bytes]:
+def parameters(cubin: bytes, kernel: str) -> tuple[int, int]:
+    """Where the parameters of a kernel lie in constant bank 0, and their bytes; DeviceError where it does not tell."""
+    for payload in _attributes(cubin, _PARAMETERS, f".nv.info.{kernel}".encode()):
+        start, size = struct.unpack_from("<HH", payload, 4)
+        return int(start), int(size)
+    raise DeviceError(f"the cubin does not tell where {kernel} has its parameters; compile it again")
+
+
+def _attributes(cubin: bytes, wanted: int, section: bytes = b".nv.info") -> Iterator[bytes]:
     """The payloads of one attribute in ``.nv.info``: bytes of kind, attribute, and size where the kind has one."""
-    content, at = _section(cubin, b".nv.info"), 0
+    content, at = _section(cubin, section), 0
     while at + 4 <= len(content):
         kind, attribute, size = struct.unpack_from("<BBH", content, at)
         length = size if kind == _SIZED else 0
