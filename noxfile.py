@@ -9,7 +9,8 @@ engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
 clusters and whole campaigns; ``browser`` looks at the pages of reports; ``emulators`` asks programs of other machines;
-``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``mutants`` counts which seeded faults the tests
+``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``gemm`` holds schedules of matrix
+products against their libraries; ``mutants`` counts which seeded faults the tests
 kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
 suites on a GPU.
 """
@@ -275,6 +276,17 @@ def peer(session: nox.Session) -> None:
     """Models against mmasim 2.1.1, bits and speed; installs it and a CPU build of torch; --out docs/peer.md writes."""
     session.install(".")
     session.run("python", "benchmarks/compare_peer.py", *session.posargs)
+
+
+@nox.session
+def gemm(session: nox.Session) -> None:
+    """Every schedule that ships against its library, installed for it: 20 shapes, six families, every element.
+
+    What the processor lacks is listed with the reason. TORCH_INDEX: where to get a CPU build of torch.
+    """
+    index = ["--extra-index-url", os.environ["TORCH_INDEX"]] if "TORCH_INDEX" in os.environ else []
+    session.install(".[test]", *index, "-r", "tests/real_products/requirements.txt")
+    session.run("pytest", "-m", "", "-rsP", "-n", "auto", "tests/real_products", *session.posargs)
 
 
 @nox.session
