@@ -37,7 +37,7 @@ ranges = st.one_of(
         st.sampled_from(("halve_last", "halve_short")),
         lengths,
         st.integers(1, 4),
-        half=st.sampled_from(("down", "up")),
+        half=st.sampled_from(("down", "up", "below")),
     ),
     st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
 )

@@ -39,9 +39,10 @@ def starts(rule: Table, k: int) -> list[int]:
         step = length
         of = {"halve_last": left, "halve_short": k}.get(cut, 0)
         if length < of < 2 * length:
-            step = of // 2 + (of % 2 if rule.get("half") == "up" else 0)
-            while step % unit:
-                step += 1
+            half, by = rule.get("half", "down"), -1 if rule.get("half") == "below" else 1
+            step = of // 2 + (of % 2 if half == "up" else 0)
+            while step % unit or not step:
+                step += by if step > 0 else unit
         found.append(min(found[-1] + step, k))
     return found
 

@@ -66,11 +66,13 @@ class Ranges:
 
     ``whole``: not at all.  ``uniform``: lengths of ``length``, the last one what is left.  ``residue_first``: the same
     with K mod ``length`` in front.  ``halve_last``: ``length`` while at least twice as much is left; of what is left
-    then, where it is more than ``length``, half, rounded ``half`` (down or up) and then up to a multiple of ``unit``;
-    then the rest.  ``halve_short``: as ``uniform``, but where K is above ``length`` and below twice as much the length
-    is half of K, rounded likewise.  ``ceil_split``: ``parts`` ranges of ceil(K / parts) rounded up to a multiple of
-    ``unit``, the last one what is left; those of which nothing is left are none.  ``given``: these ``lengths``, for the
-    K that is their sum alone.
+    then, where it is more than ``length``, half, rounded by ``half``; then the rest.  ``halve_short``: as ``uniform``,
+    but where K is above ``length`` and below twice as much the length is half of K, rounded by it.  ``ceil_split``:
+    ``parts`` ranges of ceil(K / parts) rounded up to a multiple of ``unit``, the last one what is left; those of which
+    nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.
+
+    ``half``: to a whole number ``down`` or ``up`` and then up to a multiple of ``unit``; or to the multiple ``below``,
+    which is one unit at least.
     """
 
     cut: Literal["whole", "uniform", "halve_last", "halve_short", "ceil_split", "residue_first", "given"] = field(
@@ -80,7 +82,7 @@ class Ranges:
     unit: int = field(default=1, metadata=says("what a length is rounded up to a multiple of"))
     parts: int | None = field(default=None, metadata=says("number of ranges"))
     lengths: tuple[int, ...] = field(default=(), metadata=says("the lengths one by one"))
-    half: Literal["down", "up"] = field(default="down", metadata=says("how half of an odd number is rounded"))
+    half: Literal["down", "up", "below"] = field(default="down", metadata=says("how half of K is rounded"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -123,6 +125,8 @@ class Ranges:
             k -= taken
 
     def _half(self, k: int) -> int:
+        if self.half == "below":
+            return max(k // 2 - k // 2 % self.unit, self.unit)
         return _up((k + (self.half == "up")) // 2, self.unit)
 
 

@@ -19,10 +19,11 @@ from mmaprobe.parameters.schedule import LONGEST, Ranges
 Order = Literal["chain", "pairwise", "last_first"]
 ORDERS: tuple[Order, ...] = ("chain", "pairwise", "last_first")
 """Orders in which ranges are added."""
-UNITS = (1, 2, 4, 8, 16, 32)
-"""Multiples that a half is tried to be rounded up to where none was seen."""
-HALVES: tuple[Literal["down", "up"], ...] = ("down", "up")
-"""How half of an odd number may be rounded."""
+UNITS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 32)
+"""Units that are tried where no half was seen: powers of two and what lies beside the first of them."""
+Half = Literal["down", "up", "below"]
+HALVES: tuple[Half, ...] = ("down", "up", "below")
+"""How half of K may be rounded."""
 FEW = 48
 """Pairs that are looked at first: enough to leave few cuts."""
 PARTS = 4
@@ -157,19 +158,26 @@ def _possible(lengths: tuple[int, ...], k: int, count: int, first: int) -> Itera
         full = k // length - 1 if k % length else k // length
         left = k - full * length
         for half in HALVES:
-            units = [1]
+            units, unseen = ([], UNITS[1:]) if half == "below" else ([1], UNITS)  # of 1 below is down
             if left not in (0, length):
-                units = _units((left + (half == "up")) // 2, lengths[full] if full < count else 0)
+                units = _units(left, half, lengths[full] if full < count else 0)
             for unit in units:
                 yield Ranges("halve_last", length, unit, half=half)
-            for unit in UNITS if k >= 2 * length else _units((k + (half == "up")) // 2, first):
+            for unit in unseen if k >= 2 * length else _units(k, half, first):
                 yield Ranges("halve_short", length, unit, half=half)
     for parts in range(count, min(k, PARTS * count) + 1):
-        for unit in _units(-(-k // parts), first):
+        for unit in _up_to(-(-k // parts), first):
             yield Ranges("ceil_split", unit=unit, parts=parts)
 
 
-def _units(least: int, rounded: int) -> list[int]:
+def _units(k: int, half: Half, rounded: int) -> list[int]:
+    """Units by which half of K is rounded so."""
+    if half == "below":
+        return [unit for unit in UNITS[1:] if max(k // 2 - k // 2 % unit, unit) == rounded]
+    return _up_to((k + (half == "up")) // 2, rounded)
+
+
+def _up_to(least: int, rounded: int) -> list[int]:
     """What ``least`` is rounded up to a multiple of where that gives ``rounded``."""
     if least < 1 or rounded < least or rounded > LONGEST:
         return []
