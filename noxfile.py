@@ -9,8 +9,8 @@ engine with the NumPy stages and the oracle at length; ``recovery`` derives
 datapaths blind from models whose answer is known; ``new_chip`` regenerates two
 parameter files from chips of which none ships; ``campaigns`` kills workers of
 clusters and whole campaigns; ``browser`` looks at the pages of reports; ``torch`` runs what needs PyTorch;
-``emulators`` asks programs of other machines;
-``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``mutants`` counts which seeded faults the tests
+``emulators`` asks programs of other machines; ``rocjitsu`` runs ``hip:0`` on AMD's emulator; ``gemm`` holds schedules
+of matrix products against their libraries; ``mutants`` counts which seeded faults the tests
 kill; ``compile`` and ``volta`` compile every NVIDIA form; ``gpu`` runs the
 suites on a GPU.
 """
@@ -284,6 +284,17 @@ def tensors(session: nox.Session) -> None:
     session.install(".[test]", "torch")
     session.run("pytest", "-m", "", "tests/operands/torch_tensors.py", *session.posargs)
     session.run("pytest", "-m", "", "tests/devices/test_function.py", "tests/probing/test_long_sums.py", "-k", "torch")
+
+
+@nox.session
+def gemm(session: nox.Session) -> None:
+    """Every schedule that ships against its library, installed for it: 20 shapes, six families, every element.
+
+    What the processor lacks is listed with the reason. TORCH_INDEX: where to get a CPU build of torch.
+    """
+    index = ["--extra-index-url", os.environ["TORCH_INDEX"]] if "TORCH_INDEX" in os.environ else []
+    session.install(".[test]", *index, "-r", "tests/real_products/requirements.txt")
+    session.run("pytest", "-m", "", "-rsP", "-n", "auto", "tests/real_products", *session.posargs)
 
 
 @nox.session

@@ -142,7 +142,7 @@ class DidNotRun:
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Count what is left out because it is long; what ``-k`` leaves out comes in a call of its own."""
-        if all(item.get_closest_marker("long") or item.get_closest_marker("browser") for item in items):
+        if all(any(map(item.get_closest_marker, ("long", "browser", "libraries"))) for item in items):
             self.long += sum(item.get_closest_marker("long") is not None for item in items)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mmaprobe import formats
 from mmaprobe.parameters.schedule import (
+    LONGEST,
     Accumulators,
     Bands,
     GemmKernel,
@@ -31,7 +32,13 @@ lengths = st.integers(1, 9)
 ranges = st.one_of(
     st.just(Ranges()),
     st.builds(Ranges, st.sampled_from(("uniform", "residue_first")), lengths),
-    st.builds(Ranges, st.just("halve_last"), lengths, st.integers(1, 4)),
+    st.builds(
+        Ranges,
+        st.sampled_from(("halve_last", "halve_short")),
+        lengths,
+        st.integers(1, 4),
+        half=st.sampled_from(("down", "up", "below")),
+    ),
     st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
 )
 
@@ -41,7 +48,9 @@ def accumulators(draw: Any, fmt: str, primitive: bool) -> Accumulators:
     count, run = draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 2))
     block = draw(st.sampled_from((1, count * run, 2 * count * run)))
     start = "zero" if primitive else draw(st.sampled_from(("zero", "product")))
-    return Accumulators(fmt, count, run, block, start, draw(st.sampled_from(("chain", "pairwise", "halves"))))
+    joins = st.sampled_from(("chain", "pairwise", "halves"))
+    rest = "first" if block == 1 else draw(st.sampled_from(("first", "after")))
+    return Accumulators(fmt, count, run, block, start, draw(joins), rest)
 
 
 @st.composite
@@ -54,12 +63,13 @@ def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
         else GemmStep(draw(st.sampled_from(("fma", "multiply_add"))))
     )
     fmt = "f32" if dot else draw(wide)
-    join = Join(
-        draw(wide), draw(st.sampled_from(("chain", "pairwise"))), draw(st.sampled_from(("zero", "first", *(["c"] * c))))
-    )
-    promotion = draw(st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide)))
+    starts = st.sampled_from(("zero", "first", *(["c"] * c)))
+    join = Join(draw(wide), draw(st.sampled_from(("chain", "pairwise", "last_first"))), draw(starts))
+    own = draw(accumulators(fmt, dot))
+    promotions = st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide))
+    promotion = None if own.rest == "after" else draw(promotions)
     tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
-    return GemmKernel(name, draw(ranges), join, draw(accumulators(fmt, dot)), step, promotion, tail)
+    return GemmKernel(name, draw(ranges), join, own, step, promotion, tail)
 
 
 @st.composite
@@ -67,9 +77,9 @@ def bands(draw: Any) -> Bands:
     lead, pieces = (tuple(draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2))
     take = (draw(st.integers(0, len(lead + pieces) - 1)),) if lead + pieces else ()
     places = (draw(st.integers(0, (lead + pieces)[take[0]] - 1)),) if take and draw(st.booleans()) else ()
-    return Bands(
-        draw(ranges), draw(st.sampled_from(("every", "first"))), lead, pieces, take, places, draw(st.integers(0, 3))
-    )
+    least = draw(st.integers(0, 3))
+    most = draw(st.one_of(st.just(LONGEST), st.integers(least, 12)))
+    return Bands(draw(ranges), draw(st.sampled_from(("every", "first"))), lead, pieces, take, places, least, most)
 
 
 @st.composite

@@ -66,7 +66,13 @@ def drawn(rng: np.random.Generator) -> Schedule:
     join: Any = rng.choice(orders)
     ways: Any = rng.choice(["chain", "pairwise"])
     promotion = Promotion(int(rng.integers(2, 6)), "f32") if rng.random() < 0.2 else None
-    return alone(ranges, Accumulators("f32", count, run, block, "zero", str(join)), Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
+    if rng.random() < 0.2:
+        ways, ranges = "last_first", Ranges("uniform", length)
+    if rng.random() < 0.2:
+        ranges = Ranges("halve_last" if rng.random() < 0.5 else "halve_short", length, half="up")
+    rest: Any = "after" if block > 1 and promotion is None and rng.random() < 0.5 else "first"
+    own = Accumulators("f32", count, run, block, "zero", str(join), rest)  # type: ignore[arg-type]
+    return alone(ranges, own, Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
 
 
 def differ(x: Schedule, y: Schedule, k: int) -> int:

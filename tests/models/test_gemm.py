@@ -99,6 +99,14 @@ def test_rules_of_ranges() -> None:
     assert cut(openblas, 1000) == [320, 320, 184, 176]
     assert cut(openblas, 321) == [160, 161]
     assert cut(Ranges("halve_last", 10, unit=8), 20) == [10, 10]
+    onednn = Ranges("halve_last", 256, half="up")
+    assert (cut(onednn, 257), cut(onednn, 770)) == ([129, 128], [256, 256, 129, 129])
+    mkl = Ranges("halve_short", 192)
+    assert (cut(mkl, 192), cut(mkl, 193), cut(mkl, 385)) == ([192], [96, 96, 1], [192, 192, 1])
+    assert cut(replace(mkl, half="up", unit=8), 193) == [104, 89]
+    assert cut(replace(mkl, half="below", unit=8), 193) == [96, 96, 1]
+    assert cut(replace(mkl, half="below", unit=4), 231) == [112, 112, 7]
+    assert cut(Ranges("halve_short", 2, half="below", unit=8), 3) == [3]
     assert cut(Ranges("residue_first", 64), 130) == [2, 64, 64]
     assert cut(Ranges("ceil_split", unit=8, parts=3), 100) == [40, 40, 20]
     assert cut(Ranges("given", lengths=(3, 4)), 7) == [3, 4]

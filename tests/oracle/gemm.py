@@ -37,10 +37,12 @@ def starts(rule: Table, k: int) -> list[int]:
     while found[-1] < k:
         left = k - found[-1]
         step = length
-        if cut == "halve_last" and length < left < 2 * length:
-            step = left // 2
-            while step % unit:
-                step += 1
+        of = {"halve_last": left, "halve_short": k}.get(cut, 0)
+        if length < of < 2 * length:
+            half, by = rule.get("half", "down"), -1 if rule.get("half") == "below" else 1
+            step = of // 2 + (of % 2 if half == "up" else 0)
+            while step % unit or not step:
+                step += by if step > 0 else unit
         found.append(min(found[-1] + step, k))
     return found
 
@@ -52,7 +54,7 @@ def is_in(rule: Table, place: int, length: int) -> bool:
     if rule.get("of_blocks") == "first" and block:
         return False
     at, left = place - borders[block], borders[block + 1] - borders[block]
-    if left < rule.get("least", 0):
+    if left < rule.get("least", 0) or left > rule.get("most", left):
         return False
     lead, pieces = lengths_in(rule.get("lead", "")), lengths_in(rule.get("pieces", ""))
     if not lead + pieces:
@@ -145,6 +147,8 @@ class Element:
         partials = [self.range(range(borders[i], borders[i + 1])) for i in range(len(borders) - 1)]
         if join.get("order") == "pairwise":
             partials = [neighbours(partials, to)]
+        if join.get("order") == "last_first":
+            partials = [partials[-1], *partials[:-1]]
         sums = {"zero": [0], "first": [], "c": [] if addend is None else [addend]}[start] + partials
         if addend is not None and start != "c":
             sums.append(addend)
@@ -159,9 +163,11 @@ class Element:
         steps = [lanes[i : i + size] for i in range(0, len(lanes), size)]
         count, run, block = rule.get("count", 1), rule.get("run", 1), rule.get("block", 1)
         dealt: list[list[range]] = [[] for _ in range(count)]
+        after: list[range] = []
         for number, step in enumerate(steps):
             whole = number // block < len(steps) // block
-            dealt[number // run % count if whole else 0].append(step)
+            left = after if rule.get("rest") == "after" else dealt[0]
+            (dealt[number // run % count] if whole else left).append(step)
         if promotion:
             held = promotion["format"]
             sums = [self.promoted(own, promotion) for own in dealt]
@@ -169,7 +175,7 @@ class Element:
             held = self.format
             sums = [self.chain(own) for own in dealt]
         if rule.get("join") == "pairwise":
-            return convert(neighbours(sums, held), held, self.kernel["join"]["format"])
+            sums = [neighbours(sums, held)]
         if rule.get("join") == "halves":
             while len(sums) > 1:
                 half = len(sums) // 2
@@ -177,7 +183,7 @@ class Element:
         total = sums[0]
         for each in sums[1:]:
             total = add(total, each, held)
-        return convert(total, held, self.kernel["join"]["format"])
+        return convert(self.onto(total, after), held, self.kernel["join"]["format"])
 
     def promoted(self, steps: list[range], promotion: Table) -> int:
         total = 0
@@ -191,7 +197,9 @@ class Element:
         return total
 
     def chain(self, steps: list[range]) -> int:
-        total, begun = 0, self.kernel["accumulators"].get("start", "zero") == "zero"
+        return self.onto(0, steps, self.kernel["accumulators"].get("start", "zero") == "zero")
+
+    def onto(self, total: int, steps: list[range], begun: bool = True) -> int:
         for step in steps:
             size = self.primitive["k"] if self.by == "primitive" else 1
             if self.by == "primitive" and (len(step) == size or self.kernel.get("tail", "zeros") == "zeros"):

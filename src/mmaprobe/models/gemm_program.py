@@ -285,7 +285,7 @@ class _Kernel:
         elif start == "zero" or not k:
             out.zero(to)
         begun = start == "zero" or (start == "c" and c != ABSENT)
-        parts = (partial(self._range, lanes) for lanes in self.made.ranges.of(k))
+        parts = (partial(self._range, lanes) for lanes in self.made.join.chained(self.made.ranges.of(k)))
         if self.made.join.order == "pairwise":
             _pairwise(out, parts, to)
             if begun and k:
@@ -310,6 +310,7 @@ class _Kernel:
         order = _by_halves(rule.count) if rule.join == "halves" else range(rule.count)
         values = (partial(self._accumulator, rule.steps(number, steps), lanes) for number in order)
         (_chained if rule.join == "chain" else _pairwise)(self.out, values, held)
+        self._add_steps(rule.after(steps), lanes, False)
         self.out.convert(held, self.made.join.format)
 
     def _accumulator(self, steps: tuple[Dealt, ...], lanes: range) -> None:
@@ -356,11 +357,17 @@ class _Kernel:
         if not fresh:
             self.out.zero(to)
         for part in steps:
-            if self.datapath is None:
-                self._products(part, lanes, fresh, product)
-            else:
-                self._steps(self.datapath, part, lanes)
+            self._add_steps(part, lanes, fresh, product)
             fresh = False
+
+    def _add_steps(self, part: Dealt, lanes: range, fresh: bool, product: bool = False) -> None:
+        """Steps onto the topmost value, or (``fresh``) in place of one."""
+        if not part.count:
+            return
+        if self.datapath is None:
+            self._products(part, lanes, fresh, product)
+        else:
+            self._steps(self.datapath, part, lanes)
 
     def _products(self, part: Dealt, lanes: range, fresh: bool, product: bool = False) -> None:
         """Products one by one, the first one (``product``) in place of an accumulator."""

@@ -41,9 +41,11 @@ MOST_SCALES = 2
 """Scales of a promotion at most: of A and of B."""
 _AXES = {"m": "M", "n": "N", "k": "K", "batch": "the batch"}
 _READ_BY: dict[str, tuple[str, ...]] = {
-    "whole": (), "uniform": ("length",), "halve_last": ("length", "unit"), "ceil_split": ("parts", "unit"),
-    "residue_first": ("length",), "given": ("lengths",),
+    "whole": (), "uniform": ("length",), "halve_last": ("length", "half", "unit"),
+    "halve_short": ("length", "half", "unit"), "ceil_split": ("parts", "unit"), "residue_first": ("length",),
+    "given": ("lengths",),
 }  # fmt: skip
+_UNSAID: dict[str, object] = {"length": None, "half": "down", "unit": 1, "parts": None, "lengths": ()}
 
 
 def _up(length: int, unit: int) -> int:
@@ -64,18 +66,23 @@ class Ranges:
 
     ``whole``: not at all.  ``uniform``: lengths of ``length``, the last one what is left.  ``residue_first``: the same
     with K mod ``length`` in front.  ``halve_last``: ``length`` while at least twice as much is left; of what is left
-    then, where it is more than ``length``, half, rounded down and then up to a multiple of ``unit``; then the rest.
-    ``ceil_split``: ``parts`` ranges of ceil(K / parts) rounded up to a multiple of ``unit``, the last one what is left;
-    those of which nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.
+    then, where it is more than ``length``, half, rounded by ``half``; then the rest.  ``halve_short``: as ``uniform``,
+    but where K is above ``length`` and below twice as much the length is half of K, rounded by it.  ``ceil_split``:
+    ``parts`` ranges of ceil(K / parts) rounded up to a multiple of ``unit``, the last one what is left; those of which
+    nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.
+
+    ``half``: to a whole number ``down`` or ``up`` and then up to a multiple of ``unit``; or to the multiple ``below``,
+    which is one unit at least.
     """
 
-    cut: Literal["whole", "uniform", "halve_last", "ceil_split", "residue_first", "given"] = field(
+    cut: Literal["whole", "uniform", "halve_last", "halve_short", "ceil_split", "residue_first", "given"] = field(
         default="whole", metadata=says("rule by which K is cut")
     )
     length: int | None = field(default=None, metadata=says("length of a range"))
     unit: int = field(default=1, metadata=says("what a length is rounded up to a multiple of"))
     parts: int | None = field(default=None, metadata=says("number of ranges"))
     lengths: tuple[int, ...] = field(default=(), metadata=says("the lengths one by one"))
+    half: Literal["down", "up", "below"] = field(default="down", metadata=says("how half of K is rounded"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -83,13 +90,13 @@ class Ranges:
         read = _READ_BY[self.cut]
         for name in ("length", "parts"):
             checks.whole(name, getattr(self, name), 1, LONGEST, optional=True)
-        for name, unsaid in (("length", None), ("unit", 1), ("parts", None), ("lengths", ())):
+        for name, unsaid in _UNSAID.items():
             said = getattr(self, name) != unsaid
             if said and name not in read:
                 raise UsageError(
                     f"{name} is {brief(getattr(self, name))}; {self.cut} takes {', '.join(read) or 'none'}"
                 )
-            if not said and name in read and name != "unit":
+            if not said and name in read and name not in ("half", "unit"):
                 raise UsageError(f"{name} is missing; {self.cut} takes {', '.join(read)}")
         _check_lengths("lengths", self.lengths)
 
@@ -106,14 +113,21 @@ class Ranges:
             yield from self.lengths
             return
         length = self.length or _up(-(-k // (self.parts or 1)), self.unit)
+        if self.cut == "halve_short" and length < k < 2 * length:
+            length = self._half(k)
         if self.cut == "residue_first" and k % length:
             yield k % length
             k -= k % length
         while k:
             halved = self.cut == "halve_last" and length < k < 2 * length
-            taken = min(_up(k // 2, self.unit) if halved else length, k)
+            taken = min(self._half(k) if halved else length, k)
             yield taken
             k -= taken
+
+    def _half(self, k: int) -> int:
+        if self.half == "below":
+            return max(k // 2 - k // 2 % self.unit, self.unit)
+        return _up((k + (self.half == "up")) // 2, self.unit)
 
 
 @dataclass(frozen=True)
@@ -121,18 +135,25 @@ class Join:
     """How the partial sums P0, P1, ... of the ranges become one element.
 
     Each is rounded to ``format``, and so is every sum of them.  ``chain``: ((s + P0) + P1) + ...; ``pairwise``:
-    s + T, T the sum of neighbours, (P0 + P1) + (P2 + P3), one without a neighbour as it is.  s is ``zero``, +0, or
+    s + T, T the sum of neighbours, (P0 + P1) + (P2 + P3), one without a neighbour as it is; ``last_first``: as a chain,
+    but with the last of them in front.  s is ``zero``, +0, or
     ``c``, the element of C; with ``first`` there is none, the sum begins with P0 or is T.  Where C is not s it is added
     last.
     """
 
     format: str = field(metadata=says("format of partial sums"))
-    order: Literal["chain", "pairwise"] = field(default="chain", metadata=says("order in which ranges are added"))
+    order: Literal["chain", "pairwise", "last_first"] = field(
+        default="chain", metadata=says("order in which ranges are added")
+    )
     start: Literal["zero", "first", "c"] = field(default="zero", metadata=says("what the sum of ranges starts from"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
         check_float("format", self.format)
+
+    def chained(self, ranges: tuple[range, ...]) -> tuple[range, ...]:
+        """The ranges in the order in which their partial sums are added, or paired."""
+        return ranges[-1:] + ranges[:-1] if self.order == "last_first" else ranges
 
 
 @dataclass(frozen=True)
@@ -140,10 +161,11 @@ class Accumulators:
     """The accumulators that the steps of a range go to, and how they become its partial sum.
 
     Step s of the range goes to accumulator floor(s / ``run``) mod ``count``; with a ``block``, which is a multiple of
-    ``count`` times ``run``, steps beyond the last whole block of the range all go to accumulator 0.  An accumulator
-    that no step goes to is +0.  They start from +0, or (``product``) with the rounded product of their first step.
-    They are joined by rounded additions: ``chain``, ((x0 + x1) + x2) + x3; ``pairwise``, neighbours,
-    (x0 + x1) + (x2 + x3); ``halves``, the upper half onto the lower, (x0 + x2) + (x1 + x3).
+    ``count`` times ``run``, steps beyond the last whole block of the range all go to accumulator 0, or, where ``rest``
+    is ``after``, one by one onto the sum of the accumulators.  An accumulator that no step goes to is +0.  They start
+    from +0, or (``product``) with the rounded product of their first step.  They are joined by rounded additions:
+    ``chain``, ((x0 + x1) + x2) + x3; ``pairwise``, neighbours, (x0 + x1) + (x2 + x3); ``halves``, the upper half onto
+    the lower, (x0 + x2) + (x1 + x3).
     """
 
     format: str = field(metadata=says("format of an accumulator"))
@@ -152,6 +174,7 @@ class Accumulators:
     block: int = field(default=1, metadata=says("steps of which a whole number is dealt out"))
     start: Literal["zero", "product"] = field(default="zero", metadata=says("what an accumulator starts from"))
     join: Literal["chain", "pairwise", "halves"] = field(default="chain", metadata=says("how accumulators are added"))
+    rest: Literal["first", "after"] = field(default="first", metadata=says("what steps beyond are added to"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -161,20 +184,30 @@ class Accumulators:
         checks.whole("block", self.block, 1, LONGEST)
         if self.block != 1 and self.block % (self.count * self.run):
             raise UsageError(f"block is {self.block}; it must be a multiple of count * run = {self.count * self.run}")
+        if self.rest == "after" and self.block == 1:
+            raise UsageError("rest is after; without a block no steps are left")
         if self.join == "halves" and self.count & (self.count - 1):
             raise UsageError(f"count is {self.count}; accumulators that are joined by halves must be a power of two")
 
     def steps(self, number: int, count: int) -> tuple[Dealt, ...]:
         """Of a range of ``count`` steps those that go to accumulator ``number``, in order."""
-        whole, group = count - count % self.block, self.count * self.run
+        whole, group = self._whole(count), self.count * self.run
         own = whole // group * self.run + min(max(whole % group - number * self.run, 0), self.run)
         parts = [Dealt(number * self.run, self.run, group, 0, own)]
-        if number == 0:
+        if number == 0 and self.rest == "first":
             parts.append(Dealt(whole, 1, 1, 0, count - whole))
         return tuple(part for part in parts if part.count)
 
+    def after(self, count: int) -> Dealt:
+        """Of a range of ``count`` steps those that are added to the sum of the accumulators; there may be none."""
+        whole = count if self.rest == "first" else self._whole(count)
+        return Dealt(whole, 1, 1, 0, count - whole)
+
+    def _whole(self, count: int) -> int:
+        return count - count % self.block
+
     def dealt(self, count: int) -> tuple[NDArray[np.intp], ...]:
-        """Of a range of ``count`` steps those of each accumulator, in order: every step once."""
+        """Of a range of ``count`` steps those of each accumulator, in order: every step that is not ``after``, once."""
         none = np.zeros(0, np.intp)
         return tuple(
             np.concatenate([none, *(part.places() for part in self.steps(number, count))])
@@ -294,6 +327,8 @@ class GemmKernel:
             raise UsageError(f"start of accumulators is {self.accumulators.start}; a primitive starts from zero")
         if self.step.by != "primitive" and self.tail != "zeros":
             raise UsageError(f"tail is {self.tail}; a step of one product has none")
+        if self.promotion is not None and self.accumulators.rest == "after":
+            raise UsageError("rest of accumulators is after; what is promoted has no steps after the sum")
 
 
 @dataclass(frozen=True)
@@ -303,7 +338,7 @@ class Bands:
     The axis is cut into ``blocks`` as K is into ranges, and ``every`` one or the ``first`` alone into pieces: ``lead``,
     once each, then of every length in ``pieces``, in the order written, as many as fit.  Chosen are, of the pieces
     whose number in (lead, pieces) is in ``take`` (all, where it is empty), the places ``places`` (all).  Without pieces
-    a block is chosen whole.  Of a block shorter than ``least`` nothing is.
+    a block is chosen whole.  Of a block shorter than ``least`` or longer than ``most`` nothing is.
     """
 
     blocks: Ranges = field(default=Ranges(), metadata=says("how the axis is cut into blocks"))
@@ -313,12 +348,14 @@ class Bands:
     take: tuple[int, ...] = field(default=(), metadata=says("numbers of the lengths chosen"))
     places: tuple[int, ...] = field(default=(), metadata=says("places of a piece that are chosen"))
     least: int = field(default=0, metadata=says("shortest block of which something is chosen"))
+    most: int = field(default=LONGEST, metadata=says("longest block of which something is chosen"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
         _check_lengths("lead", self.lead)
         _check_lengths("pieces", self.pieces)
         checks.whole("least", self.least, 0, LONGEST)
+        checks.whole("most", self.most, self.least, LONGEST)
         lengths = self.lead + self.pieces
         _check_lengths("take", self.take, 0, len(lengths) - 1)
         _check_lengths("places", self.places, 0, min([lengths[i] for i in self.take] or lengths, default=0) - 1)
@@ -327,7 +364,7 @@ class Bands:
         """Which places of an axis of this length are chosen."""
         chosen = np.zeros(length, bool)
         for block in self.blocks.of(length)[: 1 if self.of_blocks == "first" else None]:
-            if len(block) < self.least:
+            if not self.least <= len(block) <= self.most:
                 continue
             if not self.lead + self.pieces:
                 chosen[block.start : block.stop] = True

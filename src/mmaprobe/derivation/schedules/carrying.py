@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmaprobe.derivation.schedules.cuts import ORDERS, rules
+from mmaprobe.derivation.schedules.cuts import ORDERS, Order, rules
 from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import ClassView
@@ -23,9 +23,15 @@ POOL = 24
 """Ks that rules are compared at before one is asked."""
 ROUNDS = 12
 """Ks that are asked at most to tell rules apart."""
+BETWEEN = 24
+"""Ks between one and two lengths at which rules are compared before one is asked."""
+LENGTHS = 4
+"""Lengths of rules about which K are compared."""
 REPRESENTED = 40
 """Rules that foretell different orders, of which a call is made to tell apart as many as can be."""
-PREFERENCE = ("whole", "uniform", "residue_first", "halve_last", "ceil_split", "given")
+PLAIN: tuple[Order, ...] = ("chain", "pairwise")
+"""Orders in which three ranges are added alike."""
+PREFERENCE = ("whole", "uniform", "residue_first", "halve_short", "halve_last", "ceil_split", "given")
 """Of rules that are alike wherever they were compared, the first."""
 
 
@@ -69,12 +75,23 @@ class Carried:
         largest = max(each.k for each in self.readings)
         pool = [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
         pool += [each for each in (4 * k + 1, 9 * k + 2) if each <= LARGEST]
+        pool += [each for length in self._lengths() for each in self._between(length)]
         best: tuple[list[list[GemmKernel]], int] = ([], k)
         for each in pool:
             groups = alike(self.living, int(each), self._rng) if each > 1 else []
             if len(groups) > len(best[0]):
                 best = groups, int(each)
         return best
+
+    def _lengths(self) -> list[int]:
+        """A few of the lengths that the rules say: of K between one and two of them some are cut otherwise."""
+        return sorted({each.ranges.length for each in self.living if each.ranges.length})[:LENGTHS]
+
+    def _between(self, length: int) -> list[int]:
+        """Of K between one and two lengths the one that the rules left cut most differently."""
+        tried = np.unique(np.linspace(length + 1, 2 * length - 1, BETWEEN).astype(int) | 1).tolist()
+        cuts = {each.ranges: None for each in self.living}
+        return sorted(tried, key=lambda k: -len({tuple(map(len, each.of(k))) for each in cuts}))[:1]
 
     def _ask(self, k: int, groups: list[list[GemmKernel]]) -> bool:
         """Ask a K where groups differ; whether that left fewer of them."""
@@ -111,11 +128,12 @@ def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> lis
 
 
 def by_rule(reading: OrderRead) -> list[GemmKernel]:
-    """The kernels of a reading with every rule that cuts its K so; of up to three ranges both orders are alike."""
+    """The kernels of a reading with every rule that cuts its K so, in every order that is alike for so many ranges."""
     found = dict[GemmKernel, None]()
     for kernel in reading.kernels:
         lengths = kernel.ranges.lengths
-        joins = [kernel.join, *(replace(kernel.join, order=each) for each in ORDERS if 1 < len(lengths) < 4)]
+        orders = ORDERS if len(lengths) == 2 else PLAIN if len(lengths) == 3 and kernel.join.order in PLAIN else ()
+        joins = [kernel.join, *(replace(kernel.join, order=each) for each in orders)]
         for rule in rules(lengths, reading.k):
             found |= dict.fromkeys(replace(kernel, ranges=rule, join=join) for join in joins)
     return list(found)
@@ -126,5 +144,6 @@ def plainness(kernel: GemmKernel) -> tuple[int, ...]:
     ranges, own = kernel.ranges, kernel.accumulators
     return (
         int(kernel.promotion is not None), PREFERENCE.index(ranges.cut), int(kernel.join.order != "chain"), own.count,
-        own.run, own.block, int(own.join != "chain"), ranges.unit, ranges.length or 0, ranges.parts or 0,
+        own.run, own.block, int(own.join != "chain"), int(own.rest == "after"), int(ranges.half == "up"), ranges.unit,
+        ranges.length or 0, ranges.parts or 0,
     )  # fmt: skip

@@ -27,6 +27,7 @@ EQUAL = {
     ("accumulators", "join"): "there are less than three accumulators",
     ("accumulators", "run"): "there is one accumulator",
     ("accumulators", "block"): "there is one accumulator",
+    ("accumulators", "rest"): "there is one accumulator",
     ("join", "order"): "there is one range",
     ("ranges", "unit"): "no K is cut into halves",
 }
@@ -131,7 +132,8 @@ def _equal(kernel: GemmKernel, place: str, name: str) -> str:
         ("accumulators", "join"): own.count < 3,
         ("accumulators", "run"): own.count == 1,
         ("accumulators", "block"): own.count == 1,
+        ("accumulators", "rest"): own.count == 1,
         ("join", "order"): kernel.ranges.cut == "whole",
-        ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "ceil_split"),
+        ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "halve_short", "ceil_split"),
     }
     return EQUAL[place, name] if holds.get((place, name)) else ""

@@ -16,13 +16,19 @@ from mmaprobe.derivation.schedules.orders import Numbers, joined
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.parameters.schedule import LONGEST, Ranges
 
-ORDERS: tuple[Literal["chain", "pairwise"], ...] = ("chain", "pairwise")
+Order = Literal["chain", "pairwise", "last_first"]
+ORDERS: tuple[Order, ...] = ("chain", "pairwise", "last_first")
 """Orders in which ranges are added."""
+UNITS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 32)
+"""Units that are tried where no half was seen: powers of two and what lies beside the first of them."""
+Half = Literal["down", "up", "below"]
+HALVES: tuple[Half, ...] = ("down", "up", "below")
+"""How half of K may be rounded."""
 FEW = 48
 """Pairs that are looked at first: enough to leave few cuts."""
 PARTS = 4
 """Times as many parts as there are ranges that a split of K may have been asked for."""
-Cut = tuple[tuple[int, ...], str]
+Cut = tuple[tuple[int, ...], Order]
 """The lengths of the ranges, and the order in which they are added."""
 
 
@@ -71,10 +77,12 @@ def _candidates(pairs: Pairs, first: Pairs, k: int, order: str) -> Iterator[tupl
     """Lengths that the first pairs leave, rule by rule."""
     length = np.arange(2, k)  # ranges of one lane are one chain of rounded products
     everything = np.full_like(length, 2 * k)
-    for cut in ("uniform", "residue_first"):
+    for cut in ("uniform", "residue_first") if order != "last_first" else ("uniform",):
         lead = k % length if cut == "residue_first" else np.zeros_like(length)
         for each in length[_equal(first, k, length, lead, everything, order)]:
             yield tuple(map(len, Ranges(cut, int(each)).of(k)))
+    if order == "last_first":
+        return
     if order == "chain":
         yield from _in_two(first, k)
     full = k // length - 1
@@ -99,7 +107,11 @@ def _equal(pairs: Pairs, k: int, length: Numbers, lead: Numbers, limit: Numbers,
         begin = np.zeros_like(own) if order == "chain" else np.maximum((s >> level << level) * own - moved, 0)
         end = ((s >> level) + 1 << level) * own - moved
         within = np.minimum((r + 1) * own - moved, k) - np.maximum(r * own - moved, 0)
-        good = np.where(r == s, size <= within, size == np.minimum(end, k) - begin)
+        met = np.minimum(end, k) - begin
+        if order == "last_first":
+            last = (k - 1) // own
+            met = (np.where(s == last, r, s) + 1) * own + k - last * own
+        good = np.where(r == s, size <= within, size == met)
         alive[some] = good | (end > limit[some])
     return alive
 
@@ -145,18 +157,28 @@ def _possible(lengths: tuple[int, ...], k: int, count: int, first: int) -> Itera
     for length in longest:
         full = k // length - 1 if k % length else k // length
         left = k - full * length
-        halves = [1] if left in (0, length) else _units(left // 2, lengths[full] if full < count else 0)
-        for unit in halves:
-            yield Ranges("halve_last", length, unit)
+        for half in HALVES:
+            units, unseen = ([], UNITS[1:]) if half == "below" else ([1], UNITS)  # of 1 below is down
+            if left not in (0, length):
+                units = _units(left, half, lengths[full] if full < count else 0)
+            for unit in units:
+                yield Ranges("halve_last", length, unit, half=half)
+            for unit in unseen if k >= 2 * length else _units(k, half, first):
+                yield Ranges("halve_short", length, unit, half=half)
     for parts in range(count, min(k, PARTS * count) + 1):
-        for unit in _units(-(-k // parts), first):
+        for unit in _up_to(-(-k // parts), first):
             yield Ranges("ceil_split", unit=unit, parts=parts)
 
 
-def _units(least: int, rounded: int) -> Iterator[int]:
+def _units(k: int, half: Half, rounded: int) -> list[int]:
+    """Units by which half of K is rounded so."""
+    if half == "below":
+        return [unit for unit in UNITS[1:] if max(k // 2 - k // 2 % unit, unit) == rounded]
+    return _up_to((k + (half == "up")) // 2, rounded)
+
+
+def _up_to(least: int, rounded: int) -> list[int]:
     """What ``least`` is rounded up to a multiple of where that gives ``rounded``."""
     if least < 1 or rounded < least or rounded > LONGEST:
-        return
-    for unit in range(1, rounded + 1):
-        if rounded % unit == 0 and -(-least // unit) * unit == rounded:
-            yield unit
+        return []
+    return [unit for unit in range(1, rounded + 1) if rounded % unit == 0 and -(-least // unit) * unit == rounded]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import numpy as np
 
-from mmaprobe.derivation.schedules.cuts import Cut
+from mmaprobe.derivation.schedules.cuts import Cut, Order
 from mmaprobe.derivation.schedules.orders import Numbers, order_of
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.parameters.schedule import MOST_ACCUMULATORS, Accumulators, GemmKernel, Join, Promotion, Ranges
 
 JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
+RESTS = ("first", "after")
+"""What steps beyond the last whole block of a range are added to."""
 LONGEST_RUN = 128
 """Longest run of steps of one accumulator that is tried."""
 SHORT = 32
@@ -45,8 +48,8 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
     return plain
 
 
-def _kernels(lengths: tuple[int, ...], order: str, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
-    ranges, join = Ranges("given", lengths=lengths), Join(fmt, "pairwise" if order == "pairwise" else "chain")
+def _kernels(lengths: tuple[int, ...], order: Order, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
+    ranges, join = Ranges("given", lengths=lengths), Join(fmt, order)
     for accumulators, promotion in _dealings(lengths, pairs, fmt, promoted):
         yield GemmKernel("kernel", ranges, join, accumulators, promotion=promotion)
 
@@ -71,9 +74,9 @@ def _dealings(
         joins = JOINS[:1] if count < 3 else JOINS if count & (count - 1) == 0 else JOINS[:2]
         for every in everies:
             for block in blocks:
-                for join in joins:
+                for join, rest in product(joins, RESTS if block > 1 and not promoted else RESTS[:1]):
                     promotion = None if every is None else Promotion(every, fmt)
-                    yield Accumulators(fmt, count, run, block, "zero", join), promotion  # type: ignore[arg-type]
+                    yield Accumulators(fmt, count, run, block, "zero", join, rest), promotion  # type: ignore[arg-type]
 
 
 def _from_first(lengths: tuple[int, ...], pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:

@@ -54,9 +54,10 @@ def order_of(kernel: GemmKernel, k: int, width: int = 1) -> SumOrder:
 
 
 def joined(sizes: Numbers, order: str) -> list[Level]:
-    """The levels of a sum of parts of these sizes: ``chain``, ``pairwise`` or ``halves``."""
-    if order == "chain":
-        return [(np.zeros(len(sizes), np.int64), np.cumsum(sizes))]
+    """The levels of a sum of parts of these sizes: ``chain``, ``last_first``, ``pairwise`` or ``halves``."""
+    if order in ("chain", "last_first"):
+        turned = int(order == "last_first")
+        return [(np.zeros(len(sizes), np.int64), np.roll(np.cumsum(np.roll(sizes, turned)), -turned))]
     count, number, held = len(sizes), np.arange(len(sizes)), sizes.astype(np.int64)
     levels = list[Level]()
     while count > 1:
@@ -80,7 +81,15 @@ def _within(kernel: GemmKernel, length: int, width: int) -> list[Level]:
     for number, each in enumerate(dealt):
         own[each], place[each] = number, np.arange(len(each))
     totals = np.array([lanes[each].sum() for each in dealt], np.int64)
-    levels = [(sums[own], prefixes[own]) for sums, prefixes in joined(totals, kernel.accumulators.join)]
+    after = kernel.accumulators.after(steps).places()
+    later = totals.sum() + np.cumsum(lanes[after])  # the size of the sum up to and with each step after the others
+    own[after] = len(dealt) + np.arange(len(after))
+    levels = [
+        (np.r_[sums, sums.max(initial=0) + 1 + np.arange(len(after))][own], np.r_[prefixes, later][own])
+        for sums, prefixes in joined(totals, kernel.accumulators.join)
+    ]
+    if kernel.accumulators.rest == "after":
+        levels.insert(0, (np.zeros(steps, np.int64), np.r_[np.full(len(dealt), totals.sum()), later][own]))
     if kernel.promotion is not None:
         chunk = own * steps + place // kernel.promotion.every
         ends = np.zeros(steps, np.int64)
@@ -89,7 +98,9 @@ def _within(kernel: GemmKernel, length: int, width: int) -> list[Level]:
             ends[each] = np.cumsum(lanes[each])[at - 1]
         levels.append((own, ends))
         own = chunk
-    levels.append((own, _running(own, lanes)))
+    running = _running(own, lanes)
+    running[after] = later
+    levels.append((own, running))
     return [(np.repeat(sums, lanes), np.repeat(prefixes, lanes)) for sums, prefixes in levels]
 
 

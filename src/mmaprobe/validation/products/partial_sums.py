@@ -22,19 +22,18 @@ MOST_RANGES = 6
 
 @dataclass(frozen=True)
 class LanePlace:
-    """Where a kernel adds a lane: number and lanes of its range, its accumulator, and the step of the range."""
+    """Where a kernel adds a lane: number and lanes of its range, its accumulator (None: the sum of them), and the step
+    of the range."""
 
     kernel: str
     number: int
     lanes: range
-    accumulator: int
+    accumulator: int | None
     step: int
 
     def __str__(self) -> str:
-        return (
-            f"range {self.number} ({self.lanes.start} to {self.lanes.stop - 1}), accumulator {self.accumulator}, "
-            f"step {self.step}"
-        )
+        own = "after the accumulators" if self.accumulator is None else f"accumulator {self.accumulator}"
+        return f"range {self.number} ({self.lanes.start} to {self.lanes.stop - 1}), {own}, step {self.step}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
     width = kernel.step.datapath().k if kernel.step.by == "primitive" else 1
     step = (lane - lanes.start) // width
     dealt = kernel.accumulators.dealt(-(-len(lanes) // width))
-    accumulator = next(i for i, each in enumerate(dealt) if step in each)
+    accumulator = next((i for i, each in enumerate(dealt) if step in each), None)
     return LanePlace(kernel.name, number, lanes, accumulator, step)
 
 

@@ -1,0 +1,86 @@
+"""Every schedule that ships against the library that it is of: shapes that were not asked, all families, all elements.
+
+``nox -s gemm`` installs the libraries (``requirements.txt``); what the processor lacks is said with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmaprobe.devices.products import open_product
+from mmaprobe.parameters.schedule import Scope, known_schedules, schedule_named
+from mmaprobe.validation.products.comparing import Shape, compare_products, products_of
+
+HERE = Path(__file__).parent
+PRODUCTS: dict[str, Any] = tomllib.loads((HERE / "products.toml").read_text("utf-8"))
+SHAPES = 20
+"""Shapes that each schedule is held at, by each of the families."""
+MOST_PRODUCTS = 1 << 24
+"""Products of numbers of one call at most."""
+SEED = 20
+
+
+def unlike(row: dict[str, Any]) -> str:
+    """Why this processor does not run a row's code; empty where it does."""
+    said = Path("/proc/cpuinfo").read_text("utf-8", "replace") if Path("/proc/cpuinfo").exists() else ""
+    words = {word for line in re.findall(r"^(?:flags|vendor_id)\s*:(.*)$", said, re.MULTILINE) for word in line.split()}
+    missing, vendor = [each for each in row.get("needs", []) if each not in words], row.get("vendor", "")
+    if missing:
+        return f"this processor has no {', '.join(missing)}"
+    if vendor and vendor not in words:
+        return f"the library has other code for a processor that is not {vendor}"
+    wider = [each for each in row.get("lacks", []) if each in words]
+    return f"the library has other code for a processor with {wider[0]}" if wider else ""
+
+
+def shapes_of(scope: Scope, rng: np.random.Generator) -> list[Shape]:
+    """The smallest shape of a scope and others, as many small as large ones; every second one is odd."""
+    least = scope.least_m, scope.least_n, max(scope.least_k, 2)
+    most = scope.most_m, scope.most_n, scope.most_k
+    found = [least]
+    while len(found) < SHAPES:
+        m, n, k = np.exp(rng.uniform(np.log(least), np.log(np.add(most, 1)))).astype(int).tolist()
+        if len(found) % 2:
+            m, n, k = (min(each | 1, top) for each, top in zip((m, n, k), most, strict=True))
+        if m * n * k <= MOST_PRODUCTS:
+            found.append((m, n, k))
+    return found
+
+
+def test_every_schedule_that_ships_has_a_library() -> None:
+    assert PRODUCTS.keys() == set(known_schedules())
+
+
+@pytest.mark.libraries
+def test_the_libraries_are_those_that_were_asked() -> None:
+    for line in (HERE / "requirements.txt").read_text("utf-8").split():
+        name, _, wanted = line.partition("==")
+        try:
+            found = version(name).partition("+")[0]
+        except PackageNotFoundError:
+            found = "none"
+        assert found == wanted, f"{name} {wanted} is wanted, {found} is installed: nox -s gemm"
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("name", known_schedules())
+def test_no_bit_differs(name: str) -> None:
+    row = PRODUCTS[name]
+    reason = unlike(row)
+    if reason:
+        pytest.skip(f"{name}: {reason}")
+    shapes = shapes_of(schedule_named(name).scope, np.random.default_rng(SEED))
+    target = row["product"].replace("libraries.py", str(HERE / "libraries.py"))
+    pair = products_of(open_product(f"function:{target}"), open_product(f"gemm:{name}"))
+    found = compare_products(pair, elements=1, seed=SEED, shapes=shapes)
+    wrong = [(each.shape, each.family, each.differing) for each in found.calls if each.differing]
+    assert (wrong, found.absent) == ([], [])
+    assert len(found.calls) == 6 * SHAPES
+    print(f"{name}: {found.elements:,} elements at {SHAPES} shapes, 0 differ")
