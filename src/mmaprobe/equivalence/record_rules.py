@@ -13,6 +13,7 @@ from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
 from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
 from mmaprobe.equivalence.spans import Span
 from mmaprobe.equivalence.sum_order import one_operation, same_sum
+from mmaprobe.equivalence.vain_cuts import vain_zeros
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -274,6 +275,8 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
                     "operand has another code"),
     "modular": (_modular, "sums that wrap do not depend on their grouping"),
     "grows": (_grows, "no product is negative, so a sum limited in steps is the sum limited once"),
+    "vain zeros": (lambda old, new, place: vain_zeros(old, new), "a zero's exponent is below one shown beside it, cuts "
+                   "nothing off, or what is left rounds to zero"),
     "same sum": (lambda old, new, place: same_sum(old, new), "terms of one sum have no order, a sum inside that loses "
                  "nothing is no group, and an exponent shown elsewhere that cuts nothing is the term's own"),
     "one operation": (lambda old, new, place: one_operation(old, new), "one lane is one operation, whose choice among "

@@ -12,6 +12,7 @@ from mmaprobe.equivalence.headroom import formats_of, headroom
 from mmaprobe.equivalence.spans import FAR, Span
 from mmaprobe.formats import Format
 from mmaprobe.parameters.datapath import Datapath, Exact, Fused, Node, Products, Term, Zero, walk
+from mmaprobe.parameters.rewrite import map_fused
 
 
 def uncut_pair(datapath: Datapath, node: Node) -> Node:
@@ -106,6 +107,16 @@ def without_vain_zeros(datapath: Datapath) -> Datapath:
         return node
 
     return _at_sums(datapath, at, [term for term in _terms(datapath) if term.zero_exponent is not None])
+
+
+def vain_zeros(old: Datapath, new: Datapath) -> bool:
+    """Whether two datapaths differ in exponents alone that zeros show, and show for nothing."""
+
+    def at(node: Fused) -> Fused:
+        return replace(node, terms=tuple(replace(term, zero_exponent=None) for term in node.terms))
+
+    alone = old != new and map_fused(old, at) == map_fused(new, at)
+    return alone and without_vain_zeros(old) == without_vain_zeros(new)
 
 
 def _terms(datapath: Datapath) -> list[Term]:
