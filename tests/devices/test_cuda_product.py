@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mmaprobe
+from mmaprobe.cli import main
 from mmaprobe.devices import products
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
+from mmaprobe.parameters.schedule import read_schedule
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvidia.products.named import Product, product
 from mmaprobe.toolchain.source import Source
@@ -51,6 +55,24 @@ def test_without_a_gpu_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) 
         products.open_product("cuda-gemm:x")
     with pytest.raises(UsageError, match="unknown option 'kernl'; did you mean kernel"):
         products.open_product("cuda-gemm:0?kernl=pingpong")
+
+
+@pytest.mark.long
+@pytest.mark.needs("cuda")
+def test_the_command_reads_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is written is the schedule that ``gemm:FILE`` takes; another architecture or device is refused."""
+    name, out = "cuda-gemm:0?kernel=multistage&m=40&n=40&k=72&tile=32x32x32", tmp_path / "stated.toml"
+    assert main(["gemm", "kernel", name, "--arch", "sm_80", "--out", str(out), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["rows"] == [{"order": "0+[0:16]+[16:32]+[32:48]+[48:64]+[64:72]", "elements": 1600}]
+    assert said["wrong"] == []
+    assert read_schedule(out) == product({"tile": "32x32x32"}, 40, 40, 72, "sm_80").schedule()
+
+
+@pytest.mark.parametrize("words", [["gemm:x"], ["cuda-gemm:0", "--arch", "gfx942"]])
+def test_what_is_no_kernel_of_ours_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gemm", "kernel", *words]) == 2
+    assert "is no kernel of ours; name cuda-gemm:0 with --arch sm_90a" in capsys.readouterr().err
 
 
 def opened(fault: str = "", options: str = "") -> Any:
