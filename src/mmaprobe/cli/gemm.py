@@ -11,12 +11,15 @@ import typer
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, gemm_app, out, path
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from mmaprobe.report.tables.fitted import FittedTable
 
 CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
 """Exit codes by status."""
+OURS = ", ".join(f"{vendor.scheme}-gemm:0" for vendor in every() if vendor.products)
+"""Devices that are products of our own."""
 ELEMENTS = 200_000
 """Elements that ``diff`` compares at least, where nothing else is said."""
 
@@ -111,8 +114,8 @@ def diff(
 
 @gemm_app.command()
 def kernel(
-    product: Annotated[str, typer.Argument(help="cuda-gemm:0?kernel=multistage&m=136&n=136&k=200&stages=4, ...")],
-    arch: Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product: sm_90a, H200.")] = "sm_90a",
+    product: Annotated[str, typer.Argument(help=f"{OURS}?m=136&n=136&k=200&stages=4.")],
+    arch: Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product of the GPU.")],
     output: Annotated[
         Path | None, typer.Option("--out", "-o", parser=path, help="Write its schedule: FILE.toml.")
     ] = None,
