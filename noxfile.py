@@ -264,11 +264,14 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """The suites on a GPU; red without one. Arguments go to both pytest runs (``--device hip:0``)."""
+    """The suites on a GPU, and our own products on NVIDIA's; red without one. Arguments go to the suites
+    (``--device hip:0``)."""
     given = session.posargs or ["--device", "cuda:0"]
     session.install(".[test,rocm]" if any("hip:" in word for word in given) else ".[test,cuda13]")
     session.run("pytest", "probes", "--require-gpu", *given)
     session.run("pytest", "validation", "--require-gpu", "--plan", "bringup", *given)
+    if not any("hip:" in word for word in given):
+        session.run("pytest", "tests/devices/products_on_gpu.py")
 
 
 @nox.session

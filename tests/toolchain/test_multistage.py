@@ -45,10 +45,10 @@ def test_every_element_is_one_chain_of_steps(late: bool, backwards: bool) -> Non
     assert wrong(found) == []
 
 
-def swapped(text: str) -> str:
-    """The fragments of the last two steps read one for the other."""
+def swapped(text: str, operands: int = 2) -> str:
+    """The fragments of the last two steps read one for the other, of A and B or of A alone."""
     lines = [line for line in text.splitlines() if "LDSM" in line][-4:]
-    for one, other in ((lines[0], lines[2]), (lines[1], lines[3])):
+    for one, other in ((lines[0], lines[2]), (lines[1], lines[3]))[:operands]:
         places = [line[line.rindex("[") :] for line in (one, other)]
         text = text.replace(one, one.replace(*places)).replace(other, other.replace(*reversed(places)))
     return text
@@ -58,6 +58,11 @@ def test_steps_that_are_swapped_are_told() -> None:
     (said,) = wrong(read(swapped(KEPT)))
     assert said.startswith("1600 elements, D[0, 0] the first, are 0+[0:16]")
     assert said.endswith(f"+[112:128]+[144:152]+[128:144]; the schedule says {CHAIN}")
+
+
+def test_lanes_of_a_that_meet_others_of_b_are_refused() -> None:
+    with pytest.raises(DeviceError, match="which is none of its own"):
+        read(swapped(KEPT, operands=1))
 
 
 EDITS = {

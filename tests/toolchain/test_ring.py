@@ -12,11 +12,18 @@ from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS, WARPS, Do, SlotRi
 @pytest.mark.parametrize("pingpong", [False, True])
 @pytest.mark.parametrize("stages", range(2, 8))
 def test_every_state_of_the_ring_keeps_the_rules(stages: int, pingpong: bool) -> None:
-    """No deadlock, no slot read before it is full, none written before it was read: tiles of one to three steps."""
+    """No deadlock, no slot read before it is full, none written before it was read."""
     for steps in (1, 2, 3) if stages < 6 else (2,):
         found = explore(ring(stages, pingpong), steps)
         assert found.fault is None, str(found.fault)
         assert found.states > 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stages", range(2, 6))
+def test_turns_keep_the_rules_in_tiles_of_all_lengths_up_to_two_rounds(stages: int) -> None:
+    for steps in range(1, 2 * stages + 2):
+        assert explore(ring(stages, pingpong=True), steps).fault is None
 
 
 PLAIN, TURNS = ring(3), ring(3, pingpong=True)

@@ -17,6 +17,7 @@ from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.products.orders import differences, read_orders, spell
 from mmaprobe.toolchain.nvidia.products.warp_specialised import WarpSpecialised
+from mmaprobe.toolchain.nvidia.sass.sums import added
 
 SMALL = WarpSpecialised(136, 72, 200, tile=(128, 64), workers=2)
 TURNS = replace(SMALL, tile=(64, 64), pingpong=True)
@@ -142,6 +143,13 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 def test_what_the_kernel_does_not_fit_is_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         replace(SMALL, **given)  # type: ignore[arg-type]
+
+
+def test_two_terms_are_added_in_either_order() -> None:
+    """Which of two a compiler names first is no matter; an unfinished last step does not count as the first."""
+    first, last = ((), (0, 1)), ((), (128, -1))
+    assert added(first, last) == added(last, first) == ("+", first, last)
+    assert added((), first) == added(first, ()) == ("+", (), first)
 
 
 def test_orders_are_spelled_whole() -> None:

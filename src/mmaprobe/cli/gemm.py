@@ -10,13 +10,16 @@ import typer
 
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, gemm_app, out, path
 from mmaprobe.errors import UsageError, brief
-from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from mmaprobe.report.tables.fitted import FittedTable
 
 CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
 """Exit codes by status."""
+OURS = ", ".join(f"{vendor.scheme}-gemm:0" for vendor in every() if vendor.products)
+"""Devices that are products of our own."""
 ELEMENTS = 200_000
 """Elements that ``diff`` compares at least, where nothing else is said."""
 
@@ -107,6 +110,39 @@ def diff(
 ) -> int:
     """Tell two matrix products apart: where they differ, and the smallest product that shows it."""
     return hold(_full(p), _full(q), elements, seed, family, as_json)
+
+
+@gemm_app.command()
+def kernel(
+    product: Annotated[str, typer.Argument(help=f"{OURS}?m=136&n=136&k=200&stages=4.")],
+    arch: Annotated[str, typer.Option("--arch", "-a", help="Exact architecture or product of the GPU.")],
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", parser=path, help="Write its schedule: FILE.toml.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Compile a product of our own, read its machine code without a GPU, and hold its order to its schedule."""
+    from mmaprobe.catalog.lookup import architecture_base
+    from mmaprobe.devices.product_kernels import read_kernel
+    from mmaprobe.evidence.files import write_bytes
+    from mmaprobe.parameters.schedule import to_text
+
+    found = read_kernel(product, architecture_base(arch))
+    if output is not None:
+        write_bytes(output, to_text(found.schedule).encode(), "choose another file with --out")
+    if as_json:
+        rows = [{"order": order, "elements": count} for order, count in found.kinds]
+        what = {"kernel": found.what, "toolchain": found.toolchain, "states": found.states}
+        emit({**what, "wrong": list(found.wrong), "rows": rows})
+    else:
+        ring = f"its ring has {found.states:,} states, and none breaks a rule" if found.states else ""
+        lines = [
+            f"{found.what}, by {found.toolchain}",
+            *(f"{count:,} elements: {order}" for order, count in found.kinds),
+        ]
+        said = found.wrong or ("every element adds as the schedule says", *filter(None, [ring]))
+        _print([*lines, *said])
+    return MISMATCH if found.wrong else EQUAL
 
 
 def hold(p: str, q: str, elements: int, seed: int, families: list[str] | None, as_json: bool) -> int:

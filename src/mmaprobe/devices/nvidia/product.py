@@ -24,6 +24,7 @@ from mmaprobe.parameters.schedule import Schedule
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.kernel_cache import kernel_of
 from mmaprobe.toolchain.nvidia.products.named import OPTIONS, Product, product
+from mmaprobe.toolchain.nvidia.products.reading import KernelReading, reading
 from mmaprobe.toolchain.nvidia.products.ring import CONSUMERS
 from mmaprobe.toolchain.nvidia.products.warp_specialised import WarpSpecialised
 from mmaprobe.toolchain.source import Source
@@ -124,13 +125,24 @@ def open_product(argument: str, machine: Machine | None = None, build: Compile =
     UsageError for a wrong name or option; NotHereError in one line that says what is missing: driver, bindings, a GPU,
     this GPU.
     """
+    index, shape, seconds, options = _asked(argument)
+    driver = open_driver(index, machine or Machine())
+    made = CudaProduct(f"cuda-gemm:{argument}", shape, options, seconds, driver, build)
+    made.of(*shape)
+    return made
+
+
+def read_kernel(argument: str, architecture: str) -> KernelReading:
+    """What ``cuda-gemm:argument`` runs on a GPU of an architecture, compiled and read without one."""
+    _, shape, _, options = _asked(argument)
+    return reading(product(options, *shape, architecture))
+
+
+def _asked(argument: str) -> tuple[int, tuple[int, int, int], float, dict[str, str]]:
+    """Number of the GPU, shape, time limit and the kernel's own options; UsageError for a wrong one."""
     target, options = split_options(argument, (*OPTIONS, "m", "n", "k", "timeout"))
-    name = f"cuda-gemm:{argument}"
     if not (target or "0").isdecimal():
-        raise UsageError(f"{name}: GPUs are named by number, such as cuda-gemm:0; see: mmaprobe devices")
+        raise UsageError(f"cuda-gemm:{argument}: GPUs are named by number, such as cuda-gemm:0; see: mmaprobe devices")
     m, n, k = (whole(options, axis, MEANT, 1) for axis in "mnk")
     seconds = number(options, "timeout", 60, 0.001, 1e6)
-    kept = {key: value for key, value in options.items() if key in OPTIONS}
-    made = CudaProduct(name, (m, n, k), kept, seconds, open_driver(int(target or 0), machine or Machine()), build)
-    made.of(m, n, k)
-    return made
+    return int(target or 0), (m, n, k), seconds, {key: value for key, value in options.items() if key in OPTIONS}

@@ -170,6 +170,7 @@ class Explorer:
         consumed = [(step, each) for step in range(steps) for each in of.each if step >= each.back]
         self.consumed = [*((0, each) for each in of.first), *consumed, *((steps - 1, each) for each in of.last)]
         alike = all(each.parity != "zero" for each in (*of.producer, *of.each, *of.last))
+        self.turns = any(each.barrier == "turn" for each in (*of.first, *of.last))
         self.period = CONSUMERS if of.pingpong else 1
         while not alike and self.period * steps % (2 * of.stages):
             self.period += CONSUMERS if of.pingpong else 1
@@ -330,7 +331,7 @@ class Explorer:
             tuple(tuple(step - shift for step in begun) for begun in state.reading),
             tuple((state.full[slot][0] - past, *state.full[slot][1:]) for slot, past in zip(old, rounds, strict=True)),
             tuple((state.empty[slot][0] - past, state.empty[slot][1]) for slot, past in zip(old, rounds, strict=True)),
-            tuple((over - tiles // CONSUMERS * self.of.pingpong, pending) for over, pending in state.turn),
+            tuple((over - tiles // CONSUMERS * self.turns, pending) for over, pending in state.turn),
             tuple(None if step is None else step - shift for step in held),
             tuple(step - shift for step in state.flying),
         )

@@ -35,7 +35,7 @@ def _first(order: Order) -> int:
     """The lowest k of an order's first step; NOTHING of +0."""
     while order and (order[0] == "+" or order[0]):
         order = order[1] if order[0] == "+" else order[0]
-    return min(order[1]) if order else NOTHING
+    return min((k for k in order[1] if k != NOTHING), default=NOTHING) if order else NOTHING
 
 
 @dataclass(frozen=True)
