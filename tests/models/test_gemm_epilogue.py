@@ -20,7 +20,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models import gemm as models
 from mmaprobe.parameters.epilogue import Compute, Input, Scaling
 from mmaprobe.parameters.lookup import load
-from mmaprobe.parameters.schedule import Join, Promotion, Schedule, Scope, from_text, to_text
+from mmaprobe.parameters.schedule import Join, Promotion, Ranges, Schedule, Scope, from_text, to_text
 from mmaprobe.parameters.table import to_table, write_record
 from oracle import gemm as oracle
 
@@ -222,6 +222,29 @@ def test_where_alpha_is_rounded_changes_bits() -> None:
     assert (models.gemm(before)(a, b, alpha=alpha) == models.gemm(replace(ONE, c=None))(a * alpha, b)).all()
     assert (models.gemm(after)(a, b, alpha=alpha) == models.gemm(replace(ONE, c=None))(a, b) * alpha).all()
     assert (models.gemm(after)(a, b, alpha=alpha) != models.gemm(before)(a, b, alpha=alpha)).mean() > 0.3
+
+
+def test_c_is_scaled_before_the_sum_starts_from_it() -> None:
+    """beta times C is rounded, whether the sum starts from it, ends with it, or is of no products; without C none."""
+    rng, beta = np.random.default_rng(8), Input("beta", "f32", "column")
+    a, b = rng.standard_normal((5, 40), np.float32), rng.standard_normal((40, 6), np.float32)
+    c, scale = rng.standard_normal((5, 6), np.float32), rng.standard_normal(6, np.float32)
+    for join in (Join("f32", start="c"), Join("f32")):
+        plain = replace(ONE, kernels=(replace(PLAIN, ranges=Ranges("uniform", 16), join=join),))
+        made = replace(plain, inputs=(beta,), scalings=(Scaling("c", "beta"),))
+        for k in (40, 0):
+            scaled = models.gemm(made)(a[:, :k], b[:k], c, beta=scale)
+            assert (scaled == models.gemm(plain)(a[:, :k], b[:k], c * scale)).all()
+        assert (models.gemm(made)(a, b, beta=scale) == models.gemm(plain)(a, b)).all()
+    named = Compute("d", "add", ("sum", "c"), "f32")
+    d = models.gemm(replace(ONE, inputs=(beta,), scalings=(Scaling("c", "beta"),), epilogue=(named,)))(
+        a, b, c, beta=scale
+    )
+    assert (d == models.gemm(replace(ONE, c=None))(a, b) + c * scale).all()
+    with pytest.raises(UsageError, match="C is f32; beta must be of its format"):
+        replace(ONE, inputs=(Input("beta", "f64"),), scalings=(Scaling("c", "beta"),))
+    with pytest.raises(UsageError, match="stored is 's8'; C comes in its own format"):
+        Scaling("c", "beta", "s8")
 
 
 def test_weights_of_bytes_with_scales_by_group() -> None:

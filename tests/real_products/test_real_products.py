@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mmaprobe
 from mmaprobe.devices.products import open_product
 from mmaprobe.parameters.schedule import Scope, known_schedules, schedule_named
 from mmaprobe.validation.products.comparing import Shape, compare_products, products_of
@@ -84,3 +85,29 @@ def test_no_bit_differs(name: str) -> None:
     assert (wrong, found.absent) == ([], [])
     assert len(found.calls) == 6 * SHAPES
     print(f"{name}: {found.elements:,} elements at {SHAPES} shapes, 0 differ")
+
+
+@pytest.mark.libraries
+def test_alpha_and_beta_of_addmm() -> None:
+    """MKL multiplies B by alpha and C by beta, both rounded, and starts from the latter: every bit, at other shapes."""
+    reason = unlike(PRODUCTS["mkl_amd_f32"])
+    if reason:
+        pytest.skip(f"mkl_addmm_f32: {reason}")
+    import torch
+
+    torch.set_num_threads(1)
+    model, rng = mmaprobe.gemm(HERE / "mkl_addmm_f32.toml"), np.random.default_rng(SEED)
+    for m, n, k in ((23, 61, 2), (31, 77, 193), (64, 128, 1001), (101, 99, 385), (200, 61, 3000)):
+        for spread in (0, 20, -60):
+            a, b, c = (
+                np.ldexp(
+                    rng.standard_normal(shape), rng.integers(-abs(spread), abs(spread) + 1, shape) + min(spread, 0)
+                )
+                for shape in ((m, k), (k, n), (m, n))
+            )
+            x, y, z = (torch.from_numpy(each.astype(np.float32)) for each in (a, b, c))
+            for alpha, beta in ((1.0, 1.0), (0.7, 0.0), (0.7, 0.3), (-1.5e-3, 1.0), (3.0, -2.6)):
+                d = torch.addmm(z, x, y, alpha=alpha, beta=beta).numpy()
+                read = z.numpy() if beta else np.zeros((m, n), np.float32)
+                ours = model(x.numpy(), y.numpy(), read, alpha=np.float32(alpha), beta=np.float32(beta))
+                assert (ours.view(np.uint32) == d.view(np.uint32)).all(), (m, n, k, spread, alpha, beta)

@@ -210,7 +210,7 @@ class Gemm(Showing):
         for scaling in self.schedule.scalings:
             if scaling.operand == "a":
                 a = (self._scaled(scaling, call, rows), np.arange(len(rows)), rows)
-            else:
+            elif scaling.operand == "b":
                 b = (self._scaled(scaling, call, columns), columns, np.arange(len(columns)))
         inputs = [laid_out(each, call.inputs[each.name], rows, columns) for each in self.schedule.inputs] + (
             [] if call.c is None else [(call.c, rows, columns)]

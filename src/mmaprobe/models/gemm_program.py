@@ -201,6 +201,8 @@ class _Tree:
             self._node(node)
         elif name == SUM:
             self.kernel.sum(self.k)
+        elif name == C:
+            _load_scaled_c(self.schedule, self.there[C], list(self.there), self.out)
         else:
             self.out.write("LOAD", self.there[name], number=list(self.there).index(name))
         fmt = node.format if node else self.there.get(name, self.kernel.made.join.format)
@@ -235,6 +237,15 @@ class _Tree:
         """The format that a value has of its own."""
         node = self._named(name)
         return node.format if node else self.there.get(name, self.kernel.made.join.format)
+
+
+def _load_scaled_c(schedule: Schedule, fmt: str, there: list[str], out: GemmProgram) -> None:
+    """One value more: C, times the input that it is scaled by."""
+    out.write("LOAD", fmt, number=there.index(C))
+    for scaling in schedule.scalings:
+        if scaling.operand == "c":
+            out.write("LOAD", fmt, number=there.index(scaling.by))
+            out.combine("MULTIPLY", fmt)
 
 
 def _code(value: float, fmt: str) -> int:
@@ -281,7 +292,7 @@ class _Kernel:
         there, own = list(self.there), start == "c" or not self.schedule.epilogue
         c = there.index(C) if C in there and own else ABSENT
         if c != ABSENT and (start == "c" or not k):
-            self._load_c(c, to)
+            self._load_c(to)
         elif start == "zero" or not k:
             out.zero(to)
         begun = start == "zero" or (start == "c" and c != ABSENT)
@@ -293,13 +304,13 @@ class _Kernel:
         else:
             _chained(out, parts, to, begun)
         if c != ABSENT and start != "c" and k:
-            self._load_c(c, to)
+            self._load_c(to)
             out.add(to)
 
-    def _load_c(self, number: int, to: str) -> None:
+    def _load_c(self, to: str) -> None:
         fmt = self.schedule.c
         assert fmt is not None
-        self.out.write("LOAD", fmt, number=number)
+        _load_scaled_c(self.schedule, fmt, list(self.there), self.out)
         self.out.convert(fmt, to)
 
     def _range(self, lanes: range) -> None:

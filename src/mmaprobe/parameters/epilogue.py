@@ -78,15 +78,19 @@ class Input:
         return {"scalar": (), "row": items[:1], "column": items[1:]}.get(self.shape, items)
 
 
+OF_C = ("scalar", "row", "column", "matrix")
+"""Shapes of inputs that C may be multiplied by."""
+
+
 @dataclass(frozen=True)
 class Scaling:
     """An operand is multiplied by an input before the product, and rounded to its format.
 
-    The input is a scalar, or has one item for each row of A or column of B, or lies like the operand.  The operand
-    comes to the call in the format ``stored``, where that is said: weights of few bits.
+    The input is a scalar, or has one item for each row of A or column of B (of C: any of both), or lies like the
+    operand.  A or B come to the call in the format ``stored``, where that is said: weights of few bits.
     """
 
-    operand: Literal["a", "b"] = field(metadata=says("operand that is scaled"))
+    operand: Literal["a", "b", "c"] = field(metadata=says("operand that is scaled"))
     by: str = field(metadata=says("input that it is multiplied by"))
     stored: str | None = field(default=None, metadata=says("format that the operand comes in"))
 
@@ -94,12 +98,14 @@ class Scaling:
         checks.words("", self)
         if self.stored is not None:
             checks.number_format("stored", self.stored)
+            if self.operand == "c":
+                raise UsageError(f"stored is {brief(self.stored)}; C comes in its own format")
 
     def check(self, inputs: dict[str, Input]) -> None:
         """UsageError where the input is none that lies along the operand."""
         if self.by not in inputs:
             raise UsageError(f"scaling: no input {brief(self.by)}{near(self.by, inputs)}")
-        fits = ("scalar", "row" if self.operand == "a" else "column", self.operand)
+        fits = {"a": ("scalar", "row", "a"), "b": ("scalar", "column", "b")}.get(self.operand, OF_C)
         if inputs[self.by].shape not in fits:
             raise UsageError(f"scaling: {self.by} is one a {inputs[self.by].shape}; {self.operand} takes {brief(fits)}")
 

@@ -489,6 +489,8 @@ class Schedule:
             raise UsageError("scalings: an operand is scaled once")
         for scaling in self.scalings:
             scaling.check(dict(zip(names, self.inputs, strict=True)))
+            if scaling.operand == "c" and self.c != self.inputs[names.index(scaling.by)].format:
+                raise UsageError(f"scaling: C is {self.c or 'not there'}; {scaling.by} must be of its format")
         check_epilogue(self.epilogue, self.inputs, self.c is not None, self.amax)
         scales = {name for kernel in self.kernels if kernel.promotion for name in kernel.promotion.scales}
         for name in sorted(scales - set(names)):

@@ -56,6 +56,8 @@ def order_words(kernel: GemmKernel) -> str:
     """How a kernel adds: how K is cut, what goes to which accumulator, and by which step."""
     own = kernel.accumulators
     dealt = "one accumulator" if own.count == 1 else f"{counted(own.count, 'accumulator')}, joined by {own.join}"
+    if own.rest == "after":
+        dealt += f", after them what is left of blocks of {own.block}"
     step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
     return f"{_ranges(kernel)}, {dealt}, {step}"
 
@@ -63,6 +65,7 @@ def order_words(kernel: GemmKernel) -> str:
 def _ranges(kernel: GemmKernel) -> str:
     rule = kernel.ranges
     said = {name: getattr(rule, name) for name in ("length", "parts", "unit") if getattr(rule, name) not in (None, 1)}
+    said |= {"half": rule.half} if rule.half != "down" else {}
     text = ", ".join(f"{name} {value}" for name, value in said.items())
     return f"K {rule.cut}" + (f" ({text})" if text else "") + ("" if rule.cut == "whole" else f", {kernel.join.order}")
 
