@@ -107,7 +107,10 @@ def notebook(path: Path) -> Iterator[str]:
         for output in cell.get("outputs", ()):
             shown = output.get("data", {"text/plain": output.get("text", "")})
             kind = "text/html" if "text/html" in shown else "text/plain"
-            yield f"```{'{raw} html' if kind == 'text/html' else 'text'}\n{''.join(shown[kind])}\n```\n"
+            text = "".join(shown[kind])
+            if kind == "text/html":  # a wide table scrolls by itself
+                text = f'<div style="overflow-x: auto">{text}</div>'
+            yield f"```{'{raw} html' if kind == 'text/html' else 'text'}\n{text}\n```\n"
     yield f"The notebook itself: `{path.relative_to(DOCS.parent).as_posix()}`; `nox -s docs` executes it again."
 
 

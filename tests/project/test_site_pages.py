@@ -68,7 +68,7 @@ def test_a_notebook_is_shown_whole(site: ModuleType) -> None:
         assert {output["output_type"] for output in outputs} == {"execute_result"}
         page = "\n".join(site.notebook(path))
         assert all("".join(cell["source"]) in page for cell in cells)
-        assert page.count("```{raw} html\n<p>") == sum("text/html" in output["data"] for output in outputs) >= 3
+        assert page.count("```{raw} html\n<div ") == sum("text/html" in output["data"] for output in outputs) >= 3
 
 
 def test_pictures_of_words_are_those_that_the_script_draws() -> None:
