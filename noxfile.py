@@ -301,7 +301,8 @@ def browser(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Redraw the pictures, run the Python of README and docs/layouts.md, build the site without a warning, execute the
     notebook again."""
-    session.install(".[plot,docs]", "nbclient", "nbformat", "ipykernel")
+    session.install(".[plot,docs]")
+    session.install("nbclient", "nbformat", "ipykernel")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
     session.run("python", "docs/pictures.py")
     session.run("python", "docs/word_pictures.py")
