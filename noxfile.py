@@ -313,12 +313,15 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Redraw the pictures, run the Python of README and docs/layouts.md, build the site without a warning."""
+    """Redraw the pictures, run the Python of README and docs/layouts.md, build the site without a warning, execute the
+    notebook again."""
     session.install(".[plot,docs]")
+    session.install("nbclient", "nbformat", "ipykernel")
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
     session.run("python", "docs/pictures.py")
     session.run("python", "docs/word_pictures.py")
     session.run("python", "-m", "doctest", "README.md", "docs/layouts.md")
+    session.run("python", "docs/notebook.py", "--check")
 
 
 @nox.session

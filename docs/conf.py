@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ release = metadata.version("mmaprobe")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = f"mmaprobe {release}"
-exclude_patterns = ["recipes"]
+exclude_patterns = ["recipes", "notebooks"]
 suppress_warnings = ["toc.not_included"]  # the pages of architectures, which a table names
 myst_heading_anchors = 4
 autodoc_typehints = "description"
@@ -98,12 +99,28 @@ def architectures(names: Iterable[str]) -> Iterator[str]:
         yield f"| [{name}](architecture_{name}.md) | {called} | {count.total()} | {' | '.join(cells)} |"
 
 
+def notebook(path: Path) -> Iterator[str]:
+    """An executed notebook as a page: its texts, its code, what each cell showed; tables as a browser draws them."""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        yield (text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```") + "\n"
+        for output in cell.get("outputs", ()):
+            shown = output.get("data", {"text/plain": output.get("text", "")})
+            kind = "text/html" if "text/html" in shown else "text/plain"
+            text = "".join(shown[kind])
+            if kind == "text/html":  # a wide table scrolls by itself
+                text = f'<div style="overflow-x: auto">{text}</div>'
+            yield f"```{'{raw} html' if kind == 'text/html' else 'text'}\n{text}\n```\n"
+    yield f"The notebook itself: `{path.relative_to(DOCS.parent).as_posix()}`; `nox -s docs` executes it again."
+
+
 def make(*_: Any) -> None:
     """Write the pages of ``docs/made``."""
     MADE.mkdir(exist_ok=True)
     names = [name for name in every().names if ships(name)]
     pages = {"questions": questions(), "architectures": architectures(names)}
     pages |= {f"architecture_{name}": architecture(name) for name in names}
+    pages |= {path.stem: notebook(path) for path in sorted(DOCS.glob("notebooks/*.ipynb"))}
     for name, lines in pages.items():
         (MADE / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
 

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import mmaprobe
+from cases.command_tree import commands
 from mmaprobe import __main__ as program
 from mmaprobe.cli import main, terminal
 from mmaprobe.cli.terminal import app
@@ -24,16 +24,6 @@ from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.tables.listing import table
 
 EXPLAIN = ["explain", "sm_90a", "mma.m16n8k16.f32.f16.f16.f32", "a=1", "b=1", "c=0"]
-
-
-def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every command, with the words that call it."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        yield name, command
-        return
-    for word, each in inner.items():
-        yield from commands(each, f"{name} {word}".strip())
 
 
 EVERY = dict(commands(typer.main.get_command(app)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +55,20 @@ def test_units_that_are_asked_are_there(site: ModuleType) -> None:
 def test_an_answer_is_text_and_nothing_else(site: ModuleType) -> None:
     (row,) = [line for line in site.answers_table({"a|b <i> *x* y_z": ["unit"]}) if line.startswith("| unit | a")]
     assert row == r"| unit | a\|b \<i> \*x\* y\_z |"
+
+
+def test_a_notebook_is_shown_whole(site: ModuleType) -> None:
+    """Every cell was executed in its turn and ended well; text, code and outputs are on the page."""
+    for path in (DOCS / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+        outputs = [output for cell in code for output in cell["outputs"]]
+        assert len(outputs) == len(code)
+        assert {output["output_type"] for output in outputs} == {"execute_result"}
+        page = "\n".join(site.notebook(path))
+        assert all("".join(cell["source"]) in page for cell in cells)
+        assert page.count("```{raw} html\n<div ") == sum("text/html" in output["data"] for output in outputs) >= 3
 
 
 def test_pictures_of_words_are_those_that_the_script_draws() -> None:

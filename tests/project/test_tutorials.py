@@ -99,4 +99,4 @@ def test_every_page_is_on_the_site() -> None:
     written = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
     made = {name for name in listed if name.startswith("made/")}
     assert written - {name for name in written if name.startswith(("made/", "recipes/"))} == (listed - made) | {"index"}
-    assert made == {"made/questions", "made/architectures"}
+    assert made == {"made/questions", "made/architectures", "made/two_units"}

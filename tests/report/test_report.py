@@ -34,6 +34,7 @@ from mmaprobe.parameters.datapath import (
 )
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
+from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
 from mmaprobe.report.mismatches import mismatch_lines
 from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, RowOutcome, RunSummary
@@ -350,3 +351,15 @@ def test_a_mismatch_that_is_right_when_asked_again_does_not_read_as_a_right_one(
     head, _, *bits = mismatch_lines(gone)
     assert head == "mismatch (GONE: right 64 of 64 times when asked again): recipe"
     assert [line.split()[1] for line in bits[:2]] == ["0xffd2", "0xffd3"]
+
+
+@pytest.mark.parametrize("length", [20, 50, 90, 140])
+def test_an_id_is_never_broken(length: int) -> None:
+    """However long: beside the phrases, or on a line of its own above them."""
+    name = "mma." + "x" * (length - 4)
+    phrases = dict.fromkeys(COLUMNS, "some words of a phrase that may be broken")
+    row = InstructionRow(name, "equal", phrases, 1000)
+    for width in (80, 160):
+        held = io.StringIO()
+        PlainConsole(width=width, file=held).print(SummaryTable(RunSummary("cpu", {}, "run", "0.1.0", 1, (row,))))
+        assert name in held.getvalue()

@@ -153,5 +153,6 @@ def _write(
         told = {"pairs": len(found.pairs), "differ": page.pairs, "differences": page.shown}
         emit({"kind": "mmaprobe page", "page": str(file), "bytes": size, **told})
     else:
-        said = f"{counted(len(found.pairs), 'pair')}, {page.pairs} that differ, {counted(page.shown, 'difference')}"
+        differ = f"{page.pairs} that {'differs' if page.pairs == 1 else 'differ'}"
+        said = f"{counted(len(found.pairs), 'pair')}, {differ}, {counted(page.shown, 'difference')}"
         out().print(f"{file}: {said}", markup=False, soft_wrap=True)

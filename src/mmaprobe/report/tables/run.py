@@ -15,6 +15,8 @@ from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 from mmaprobe.showing import counted
 
+ROOM = 100_000
+"""Columns in which no table is too wide: what one needs at least is measured there."""
 WIDE = 150
 """Columns of a terminal from which on every phrase has a column of its own."""
 
@@ -46,7 +48,9 @@ class SummaryTable:
         if self.summary.notice:
             yield Text(self.summary.notice, style="bold yellow")
         if rows:
-            yield _wide(rows) if options.max_width >= WIDE else _narrow(rows, options.max_width)
+            wide, room = _wide(rows), options.max_width
+            least = wide.__rich_measure__(console, options.update(max_width=ROOM)).minimum
+            yield wide if least <= room >= WIDE else _narrow(rows, room)
         for row in rows:
             if row.outcome != "equal" and row.detail:
                 yield Text(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
@@ -55,9 +59,9 @@ class SummaryTable:
         yield from _footer(self.summary)
 
 
-def _wide(rows: tuple[InstructionRow, ...]) -> RenderableType:
+def _wide(rows: tuple[InstructionRow, ...]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("instruction", overflow="fold")
+    table.add_column("instruction", no_wrap=True)
     for name in COLUMNS:
         table.add_column(_HEADINGS[name], overflow="fold")
     _add_number_columns(table)
