@@ -145,7 +145,7 @@ def test_a_mismatch_is_red_everywhere(tmp_path: Path) -> None:
 
 
 CHANGES = [
-    (lambda path: path.unlink(), "1 of 3 shards are missing: 1/3; run each: mmaprobe validate ... --shard 1/3"),
+    (lambda path: path.unlink(), "1 of 3 shards is missing: 1/3; run each: mmaprobe validate ... --shard 1/3"),
     (lambda path: (path.parent / "again.shard.json").write_bytes(path.read_bytes()), "shard 1/3 is there twice"),
     (lambda path: path.write_bytes(path.read_bytes()[:-200]), "truncated, or not JSON"),
     (lambda path: path.write_text(path.read_text().replace('"seed": 3', '"seed": 4', 1)), "is not that of the rest"),

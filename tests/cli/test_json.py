@@ -49,6 +49,7 @@ CALLS = {
     "gemm identify": "gemm:openblas_haswell_f32 --budget 5",
     "gemm map": "gemm:openblas_haswell_f32 --m 4 --n 4 --k 8 --budget 5",
     "gemm diff": "gemm:openblas_haswell_f32 gemm:openblas_haswell_f32 --elements 100",
+    "gemm kernel": "cuda-gemm:0?m=8&n=8&k=8 --arch sm_999",
     "vectors show": RECIPE,
     "parameters show": "gfx942",
     "parameters write": "run --out mine.toml",
@@ -64,7 +65,7 @@ CALLS = {
 }
 """What each command is called with: to a good end where that takes no more than a second or two."""
 REFUSED = {
-    "compile", "pack", "corpus import", "corpus list", "corpus check", "corpus answer",
+    "compile", "pack", "gemm kernel", "corpus import", "corpus list", "corpus check", "corpus answer",
     "plot error", "plot bias", "plot drift", "plot mismatches", "plot parameters",
 }  # fmt: skip
 """Those that are refused: what they need is not here, or would take long."""

@@ -26,7 +26,7 @@ def test_one_instruction(architecture: str, tmp_path: Path, capfd: pytest.Captur
     assert "basis = " in written.read_text()
     capfd.readouterr()
     assert main(["parameters", "diff", architecture, str(written)]) == 1
-    assert "1 primitive is the same in both" in capfd.readouterr().out
+    assert "1 pair of primitives with one name: 1 the same function, 0 not" in capfd.readouterr().out
 
 
 def test_a_command_that_fails_is_said_in_one_line(

@@ -153,7 +153,7 @@ NVIDIA = Vendor(
     lies_at=["8,*"],
     model=fake_cuda.model,
     other="mutant:sm_90a/HMMA.16816.F32[f16,f16->f32]/tree.fraction_bits=24",
-    says="24 bits below the largest",
+    says="below the largest exponent of the sum: 25 -> 24",
     driver="580.65.06",
     toolchain=standin_gpu.TOOLCHAIN,
     multiprocessor="multiprocessor",

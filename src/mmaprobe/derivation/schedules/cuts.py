@@ -19,7 +19,7 @@ from mmaprobe.parameters.schedule import LONGEST, Ranges
 Order = Literal["chain", "pairwise", "last_first"]
 ORDERS: tuple[Order, ...] = ("chain", "pairwise", "last_first")
 """Orders in which ranges are added."""
-UNITS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 32)
+UNITS = tuple(sorted({(1 << i) + beside for i in range(5) for beside in (-1, 0, 1)} - {0} | {32}))
 """Units that are tried where no half was seen: powers of two and what lies beside the first of them."""
 Half = Literal["down", "up", "below"]
 HALVES: tuple[Half, ...] = ("down", "up", "below")
