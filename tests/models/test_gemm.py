@@ -112,6 +112,15 @@ def test_rules_of_ranges() -> None:
     assert cut(Ranges("given", lengths=(3, 4)), 7) == [3, 4]
 
 
+@pytest.mark.parametrize(("order", "sum_of_all"), [("chain", 0), ("last_first", 1), ("pairwise", 0)])
+def test_ranges_are_added_in_the_order_that_is_said(order: Any, sum_of_all: int) -> None:
+    """2^24 + 1 is 2^24 in f32; the last range, -2^24, takes it away before that or after."""
+    kernel = replace(PLAIN, ranges=Ranges("uniform", 1), join=Join("f32", order))
+    made = replace(ONE, c=None, kernels=(kernel,))
+    d = models.gemm(made)(np.array([[2.0**24, 1, -(2.0**24)]], np.float32), np.ones((3, 1), np.float32))
+    assert d[0, 0] == sum_of_all
+
+
 def test_any_part_alone_is_that_part_of_the_whole() -> None:
     rng, product = np.random.default_rng(1), mmaprobe.gemm("openblas_haswell_f32")
     a, b = rng.standard_normal((29, 333), np.float32), rng.standard_normal((333, 337), np.float32)
