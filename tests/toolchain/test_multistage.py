@@ -16,7 +16,7 @@ import pytest
 
 import mmaprobe
 from mmaprobe.errors import DeviceError, UsageError
-from mmaprobe.parameters.schedule import Accumulators, Schedule
+from mmaprobe.parameters.schedule import Accumulators, Join, Ranges, Schedule
 from mmaprobe.toolchain.nvidia import nvrtc
 from mmaprobe.toolchain.nvidia.products.multistage import Multistage, rows_in_shared_memory, tile_at
 from mmaprobe.toolchain.nvidia.products.orders import Orders, differences, orders_in, read_orders, spell, stated_order
@@ -90,6 +90,10 @@ def test_a_schedule_says_its_order() -> None:
     two = replace(kernel, accumulators=Accumulators("f32", count=2))
     assert spell(stated_order(kernel, 40)) == "0+[0:16]+[16:32]+[32:40]"
     assert spell(stated_order(two, 40)) == "(0+[0:16]+[32:40] + 0+[16:32])"
+    after = replace(kernel, accumulators=Accumulators("f32", count=2, block=2, rest="after"))
+    assert spell(stated_order(after, 40)) == "(0+[0:16] + 0+[16:32])+[32:40]"
+    turned = replace(kernel, ranges=Ranges("uniform", 16), join=Join("f32", "last_first", "first"))
+    assert spell(stated_order(turned, 40)) == "((0+[0:16] + 0+[32:40]) + 0+[16:32])"
     schedule = replace(SMALL.schedule(), kernels=(two,))
     assert len(wrong(read(KEPT), schedule=schedule)) == 1
 

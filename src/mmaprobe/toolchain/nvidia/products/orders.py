@@ -40,8 +40,6 @@ BANK = 1 << 12
 """Bytes of the constant bank that parameters lie in."""
 MOST_ELEMENTS = 0xFFFF - 1
 """Elements of A and of B: each has a number of 16 bits, and two numbers are of none."""
-
-
 BANK_POINTER = 0x198
 """Where bank 0 holds the address of its parameters (sm_90), which tensor copies are told."""
 MAP = 128
@@ -133,7 +131,7 @@ def stated_order(kernel: GemmKernel, k: int, lanes: int = STEP) -> Order:
     if kernel.promotion or kernel.tail != "zeros" or kernel.step.order or kernel.join.start == "c":
         raise UsageError(f"kernel {kernel.name}: promotion, scalar tails, lane orders and starts from C are not read")
     partial = []
-    for piece in kernel.ranges.of(k):
+    for piece in kernel.join.chained(kernel.ranges.of(k)):
         steps = [
             tuple(j if j in piece else NOTHING for j in range(start, start + lanes))
             for start in range(piece.start, piece.stop, lanes)
@@ -144,12 +142,16 @@ def stated_order(kernel: GemmKernel, k: int, lanes: int = STEP) -> Order:
             for step in dealt:
                 chain = (chain, steps[step])
             accumulators.append(chain)
-        partial.append(_joined(accumulators, kernel.accumulators.join))
+        after = kernel.accumulators.after(len(steps))
+        whole = _joined(accumulators, kernel.accumulators.join)
+        for number in range(after.count):
+            whole = (whole, steps[after.of(number)])
+        partial.append(whole)
     if not partial:
         return ()
     if kernel.join.start == "zero":
-        partial = [(), *partial] if kernel.join.order == "chain" else [(), _joined(partial, "pairwise")]
-    return _joined(partial, kernel.join.order)
+        partial = [(), _joined(partial, "pairwise")] if kernel.join.order == "pairwise" else [(), *partial]
+    return _joined(partial, "pairwise" if kernel.join.order == "pairwise" else "chain")
 
 
 def _joined(terms: list[Order], how: str) -> Order:
