@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mmaprobe.errors import DeviceError
 from mmaprobe.parameters.schedule import Schedule
+from mmaprobe.showing import counted
 from mmaprobe.toolchain.kernel_cache import kernel_of
 from mmaprobe.toolchain.nvidia.products.named import Product
 from mmaprobe.toolchain.nvidia.products.orders import differences, read_orders, spell
@@ -50,5 +51,5 @@ def reading(of: Product) -> KernelReading:
         ring = explore(of.ring)
         states = ring.states
         wrong += [str(ring.fault)] if ring.fault else []
-    what = f"{of.m} x {of.n} x {of.k}, {of.groups} CTAs of {of.threads} threads, {of.opcode} on {of.architecture}"
+    what = f"{of.m} x {of.n} x {of.k}, {counted(of.groups, 'CTA')} of {of.threads} threads, {of.opcode} on {of.architecture}"
     return KernelReading(what, made.toolchain, tuple(kinds.items()), of.schedule(), tuple(dict.fromkeys(wrong)), states)
