@@ -51,5 +51,6 @@ def reading(of: Product) -> KernelReading:
         ring = explore(of.ring)
         states = ring.states
         wrong += [str(ring.fault)] if ring.fault else []
-    what = f"{of.m} x {of.n} x {of.k}, {counted(of.groups, 'CTA')} of {of.threads} threads, {of.opcode} on {of.architecture}"
+    launch = f"{counted(of.groups, 'CTA')} of {of.threads} threads"
+    what = f"{of.m} x {of.n} x {of.k}, {launch}, {of.opcode} on {of.architecture}"
     return KernelReading(what, made.toolchain, tuple(kinds.items()), of.schedule(), tuple(dict.fromkeys(wrong)), states)
