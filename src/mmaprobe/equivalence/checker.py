@@ -12,6 +12,7 @@ import re
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 
+from mmaprobe import formats
 from mmaprobe.equivalence import encode_rules, record_rules
 from mmaprobe.equivalence.bounds import highest, never_cuts, start_span, trace
 from mmaprobe.equivalence.cases import Case
@@ -191,12 +192,16 @@ def _hidden_above(case: Case, place: str, zeros: list[int | None]) -> bool:
 
 
 def _labels_alike(case: Case) -> bool:
-    """The label rules differ for products with a subnormal operand alone, which are too small to cut anything."""
+    """The label rules differ for products with a subnormal operand alone, which there are none, or too small to cut
+    anything."""
     nodes = [node for node in walk(case.old.tree) if isinstance(node, Fused)]
     kinds = {case.old.product.label, case.new.product.label}
-    if complements(case.old) or shows_offsets(case.old):
-        return False
     if kinds != {"encoded", "operands"} or case.old.product.to is not None or case.old.scale is not None:
+        return False
+    operands = ((case.old.a, case.old.operand_a), (case.old.b, case.old.operand_b))
+    if not any(formats.get(name).subnormal and operand.subnormals == "keep" for name, operand in operands):
+        return True
+    if complements(case.old) or shows_offsets(case.old):
         return False
     a, b = operand_span(case.old.a, case.old.operand_a), operand_span(case.old.b, case.old.operand_b)
     highest_subnormal = max(a.label_low + b.label_high, a.label_high + b.label_low)
@@ -234,8 +239,8 @@ RULES: dict[str, tuple[encode_rules.Rule, str, frozenset[str]]] = {
     "cuts alike": (_cuts_alike, "the terms to which the rule applies are never cut", CUTS),
     "zeros alike": (_zeros_alike, "a zero's exponent is below those of the terms beside it, or cuts nothing off them",
                     frozenset({"zero_exponent"})),
-    "labels alike": (_labels_alike, "only products of a subnormal operand have another label, and they are too small "
-                     "to cut anything", frozenset({"label"})),
+    "labels alike": (_labels_alike, "only products of a subnormal operand have another label, and there are none, or "
+                     "too small to cut anything", frozenset({"label"})),
     "products stay finite": (_product_overflow, "no product reaches the bound", frozenset({"overflow_exponent"})),
 }  # fmt: skip
 """By name: the check, the sentence, and the fields that it speaks of."""

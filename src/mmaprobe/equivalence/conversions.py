@@ -10,7 +10,6 @@ from mmaprobe.equivalence.bounds import accumulator_span, trace
 from mmaprobe.equivalence.spans import Span, exact_in, product_span
 from mmaprobe.equivalence.zero_signs import complements
 from mmaprobe.parameters.datapath import (
-    Accumulator,
     Add,
     Datapath,
     Encode,
@@ -67,9 +66,19 @@ def _exact(datapath: Datapath, span: Span, to: Encode) -> bool:
     return fits and first and kept and whole and to.zero == "ieee" and signs and (fmt.infinity or not infinite)
 
 
+def fits(span: Span, to: Encode) -> bool:
+    """Whether a rounding changes no sum of this span, a zero's sign neither; no sum is beyond the largest value."""
+    fmt = formats.get(to.format)
+    whole = span.top <= fmt.max_exponent or fmt.max_fraction == (1 << fmt.fraction_bits) - 1
+    exact = exact_in(span, fmt.fraction_bits, fmt.min_exponent) and span.top <= fmt.max_exponent + 1 and whole
+    kept = to.subnormals == "keep" or span.least >= fmt.min_exponent
+    return exact and kept and fmt.is_float and fmt.infinity and to.first is None and to.zero == "ieee"
+
+
 def rounded_alike(old: Datapath, new: Datapath) -> bool:
-    """A wider format between the one step and the last conversion: exact, rounded in one direction twice, or a sum of
-    two values of the result's format in more than twice its bits (S. Figueroa 1995: double rounding is innocuous)."""
+    """A wider format between the one step and the last conversion: exact, or for all but what overflows in any case;
+    rounded in one direction, or to odd, twice; or a sum of two values of so few bits that rounding it to nearest twice
+    is innocuous (S. Figueroa 1995, for values of the result's format)."""
     if old.result is not None or len(old.steps) != 1 or new.result is None:
         return False
     tree: Any = old.tree
@@ -86,11 +95,11 @@ def rounded_alike(old: Datapath, new: Datapath) -> bool:
         return _passes(span, to, wide, d)
     return (
         _passes(span, to, wide, d)
+        or _passes_or_overflows(span, to, wide, d)
         or _finer_alone(span, to, wide, d)
         or _one_direction(span, to, wide)
-        or (_sum_of_two(tree, old) and wide.fraction_bits + 1 >= 2 * (d.fraction_bits + 1) + 2 and to.first is None
-            and span.least >= wide.min_exponent)
-    )  # fmt: skip
+        or _rounds_two_values(old, span, wide, d)
+    )
 
 
 def _links(tree: Node) -> int:
@@ -121,9 +130,11 @@ def _converted_once(path: Datapath) -> Datapath:
 
 
 def _one_direction(span: Span, to: Encode, wide: formats.Format) -> bool:
-    """Whether both round in one direction, and what is flushed is judged by the rounded value."""
-    kept = to.subnormals == "keep" or (to.tininess != "before" and span.least >= wide.min_exponent)
-    return to.rounding in ("RZ", "RD", "RU") and to.first is None and kept
+    """Whether both round in one direction, or to odd, and what is flushed is judged by the rounded value, or by one
+    that no rounding brings to a power of two."""
+    judged = to.tininess != "before" or to.rounding in ("RZ", "RO")
+    kept = to.subnormals == "keep" or (judged and span.least >= wide.min_exponent)
+    return to.rounding in ("RZ", "RD", "RU", "RO") and to.first is None and kept
 
 
 def _contains(wide: formats.Format, d: formats.Format) -> bool:
@@ -151,17 +162,62 @@ def _finer_alone(span: Span, to: Encode, wide: formats.Format, d: formats.Format
     return first and kept and wide.fraction_bits == d.fraction_bits and span.lowest >= low
 
 
-def _sum_of_two(tree: Node, datapath: Datapath) -> bool:
-    """Whether the root adds two values of the result's format, rounded to nearest."""
-    if not isinstance(tree, Add) or not tree.to.rounding.startswith("RN"):
+def _passes_or_overflows(span: Span, to: Encode, wide: formats.Format, d: formats.Format) -> bool:
+    """Whether every sum below the power of two above d's values is one of the wide format, normal there; a larger one
+    stays as large, and overflows in d in any case."""
+    exact = d.max_exponent - span.lowest <= wide.fraction_bits and span.lowest >= wide.min_exponent - wide.fraction_bits
+    finite = span.top <= wide.max_exponent
+    return exact and finite and to.first is None and (to.subnormals == "keep" or span.least >= wide.min_exponent)
+
+
+def _rounds_two_values(datapath: Datapath, span: Span, wide: formats.Format, d: formats.Format) -> bool:
+    """Whether the root adds two values, rounded to nearest, so that no sum that the wide format does not hold is
+    rounded there onto a point halfway between two values of d, or across one.
+
+    Let X be the larger value, of p bits and a multiple of 2**x, Y the smaller one, of q bits and a multiple of 2**y,
+    and r and w the bits of d and of the wide format; e is the exponent of the sum.  A sum that is not held has more
+    than w bits.
+
+    Say r >= p, X a multiple of the lowest place of d, w > r + q.  Where e is that of X or less, X is half a place of d,
+    2**(e - r), away from every halfway point: a Y that brings the sum so far, or nearer than 2**(e - w), has its last
+    bit above that, and the sum is held.  Where e is larger, Y is not smaller than the last place of X, and the sum has
+    p + q bits.  Where X is no multiple of the lowest place of d, e is below the p-th place from there: a sum of so many
+    places down to min(x, y) is held.
+
+    Else the sum has its last bit at y or above, or among the last p + 1: it is held, up to the largest exponent of d,
+    where w is as many; beyond it overflows in both.
+
+    What may be flushed, a sum below the lowest normal of d, is held.
+    """
+    parts = _two_values(datapath)
+    to: Encode | None = getattr(datapath.tree, "to", None)
+    if parts is None or to is None or to.rounding not in ("RNE", "RNA") or to.first is not None:
         return False
-    return all(_format_of(part, datapath) == datapath.d for part in (tree.x, tree.y))
+    low = span.lowest >= wide.min_exponent - wide.fraction_bits and span.top <= wide.max_exponent
+    if not low or (to.subnormals != "keep" and span.lowest < d.min_exponent - wide.fraction_bits - 1):
+        return False
+    return all(_held_or_far(x, y, wide.fraction_bits + 1, d) for x, y in (parts, parts[::-1]))
 
 
-def _format_of(node: Node, datapath: Datapath) -> str | None:
-    if isinstance(node, Products):
-        return datapath.product.to.format if datapath.product.to else None
-    if isinstance(node, Accumulator):
-        return datapath.c
-    to = getattr(node, "to", None)
-    return to.format if isinstance(to, Encode) else None
+def _held_or_far(larger: Span, smaller: Span, bits: int, d: formats.Format) -> bool:
+    """Whether a sum of two values has at most so many bits, or is not near a point halfway between two values of d."""
+    lowest, places = d.min_exponent - d.fraction_bits, d.fraction_bits + 1
+    fine = larger.lowest >= lowest or lowest + larger.width - min(larger.lowest, smaller.lowest) <= bits
+    far = larger.width <= places and fine and bits > places + smaller.width
+    return far or (bits > larger.width and bits > d.max_exponent - smaller.lowest)
+
+
+def _two_values(datapath: Datapath) -> tuple[Span, Span] | None:
+    """The spans of the two values of which the root is the exact sum; None where it is none."""
+    tree, spans = datapath.tree, trace(datapath, accumulator_span(datapath)).spans
+    if isinstance(tree, Add):
+        parts = [("tree.x", tree.x), ("tree.y", tree.y)]
+    elif isinstance(tree, Exact) and not tree.scaled:
+        parts = [(f"tree.terms.{i}", term) for i, term in enumerate(tree.terms)]
+    elif isinstance(tree, Fma) and len(tree.lanes) == 1:
+        parts = [("tree.acc", tree.acc), ("product", Products(tree.lanes))]
+    else:
+        return None
+    if len(parts) != 2 or any(isinstance(part, Products) and len(part.lanes) > 1 for _, part in parts):
+        return None
+    return spans[parts[0][0]], spans[parts[1][0]]

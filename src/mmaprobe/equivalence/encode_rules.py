@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mmaprobe import formats
+from mmaprobe.equivalence import record_rules
 from mmaprobe.equivalence.cases import Case
 from mmaprobe.equivalence.spans import Span, exact_in, vanishes
 from mmaprobe.equivalence.zero_signs import complements
-from mmaprobe.parameters.datapath import Encode
+from mmaprobe.parameters.datapath import Encode, Exact
 
 
 def encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
@@ -102,6 +103,32 @@ def no_negative_zero(case: Case) -> bool:
     return old.rounding != "RD" and not span.minus_zero
 
 
+def positive_underflow(case: Case) -> bool:
+    old, new, _, _ = encodes(case)
+    return old.underflow == new.underflow == "positive" and "keep" not in (old.subnormals, new.subnormals)
+
+
+def ties_alike(case: Case) -> bool:
+    """Only the way of a tie changed, to even or away, and what is rounded there is rounded alone, toward zero, to a
+    format of fewer bits.
+
+    Every value of that format ends in a zero here: a tie below it is rounded to it both ways, one above it to it or to
+    the next here, and any other tie to two values between which, and at which, that format has none.  A tie between
+    zero and the smallest value is flushed, or there is none.
+    """
+    old, new, span, fine = encodes(case)
+    outer = record_rules.part_at(case.old, case.place.removesuffix(".terms.0.to"))
+    if not isinstance(outer, Exact) or len(outer.terms) != 1 or outer.scaled or outer.to is None:
+        return False
+    if {old.rounding, new.rounding} != {"RNE", "RNA"} or outer.to.rounding != "RZ" or outer.to.first is not None:
+        return False
+    coarse = formats.get(outer.to.format)
+    fewer = coarse.is_float and coarse.fraction_bits < fine.fraction_bits and coarse.max_exponent <= fine.max_exponent
+    low = coarse.min_exponent - coarse.fraction_bits > fine.min_exponent - fine.fraction_bits
+    vanishing = old.subnormals == "keep" and span.lowest < fine.min_exponent - fine.fraction_bits
+    return fewer and low and not vanishing and fine.max_fraction == (1 << fine.fraction_bits) - 1
+
+
 Rule = Callable[[Case], bool]
 RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
     "never rounds": (never_rounds, "every value is one of the format, so nothing is rounded",
@@ -115,6 +142,10 @@ RULES: dict[str, tuple[Rule, str, frozenset[str]]] = {
                       "rounding", frozenset({"tininess"})),
     "rounds inward": (rounds_inward, "rounded toward zero, a tiny value stays tiny and no other becomes tiny",
                       frozenset({"tininess"})),
+    "positive underflow": (positive_underflow, "a flushed value becomes the positive zero either way",
+                           frozenset({"subnormals"})),
+    "ties alike": (ties_alike, "what is rounded there is rounded again, toward zero, to fewer bits: no tie shows",
+                   frozenset({"rounding"})),
     "never vanishes": (never_vanishes, "no value other than zero becomes a zero whose sign is still to be chosen",
                        frozenset({"underflow"})),
     "vanishes positive": (vanishes_positive, "rounded down, only positive values become zero",

@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, trace
+from mmaprobe.equivalence.complements import stays_normal, tiny_c_unseen
 from mmaprobe.equivalence.conversions import labels_read, odd_first, products_fit, rounded_alike
 from mmaprobe.equivalence.nan_exhaustion import nan_rules_agree
-from mmaprobe.equivalence.repeated_cuts import cut_again, zero_cut_again
+from mmaprobe.equivalence.repeated_cuts import cut_again, cut_between, zero_cut_again
 from mmaprobe.equivalence.spans import Span
 from mmaprobe.equivalence.sum_order import one_operation, same_sum
 from mmaprobe.equivalence.vain_cuts import vain_zeros
@@ -285,8 +286,14 @@ IDENTITIES: dict[str, tuple[Identity, str]] = {
     "cut again": (cut_again, "where the alignment cuts this term, the sum is cut again, downward and no lower"),
     "zero cut again": (zero_cut_again, "with C zero the sum is cut again, downward and no lower than by the exponent "
                        "of C's zero"),
+    "cut between": (lambda old, new, place: cut_between(old, new), "the next step cuts off what the wider format "
+                    "keeps of a step's result"),
     "every kind of operand": (lambda old, new, place: nan_rules_agree(old, new), "the NaN rules agree on every choice "
                               "of zero, finite, infinite and NaN operands; each was evaluated"),
+    "stays normal": (lambda old, new, place: stays_normal(old, new), "no sum is tiny: C beside zeros stays normal, and "
+                     "what products make has no bit so low"),
+    "tiny C unseen": (lambda old, new, place: tiny_c_unseen(old, new), "a subnormal C becomes zero in any case: "
+                      "flushed alone, cut beside a product"),
     "odd first": (lambda old, new, place: odd_first(old, new), "a rounding to odd with two more bits loses nothing "
                   "that the conversion after it sees"),
     "rounded alike": (lambda old, new, place: rounded_alike(old, new), "the format between loses nothing that the last "

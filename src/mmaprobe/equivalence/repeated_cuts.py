@@ -1,11 +1,14 @@
-"""A cut of a term that the first cut of the result makes again: how fine it is does not show."""
+"""Cuts that are made again: of a term by the first cut of the result, of a step's result by the next step."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from mmaprobe import formats
+from mmaprobe.equivalence.bounds import start_span, trace
 from mmaprobe.equivalence.headroom import granularity, headroom
+from mmaprobe.equivalence.spans import NOTHING, Span
+from mmaprobe.formats import Format
 from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, walk
 
 
@@ -69,6 +72,49 @@ def zero_cut_again(old: Datapath, new: Datapath, place: str) -> bool:
     down = first[1] == term.rounding == "RD" and tree.to.rounding != "RD"
     low = formats.get(tree.to.format).min_exponent + bits - first[0]
     return down and all(zero is None or zero <= low for zero in (c.zero_exponent, other))
+
+
+def cut_between(old: Datapath, new: Datapath) -> bool:
+    """Whether only a wider format is between steps, in which the accumulator keeps bits that the next step cuts off.
+
+    Both formats round toward zero, and a normal sum keeps its exponent: the narrower one holds f bits below it.  The
+    next step cuts the accumulator, toward zero, n bits below a label that is not smaller: no lower where n <= f.  No
+    sum is below the lowest normal of the narrower format, nor beyond its largest value in any step.
+    """
+    tree, rival = old.tree, new.tree
+    if not isinstance(tree, Fused) or not isinstance(rival, Fused) or tree.to is None or rival.to is None:
+        return False
+    narrow, wide = formats.get(tree.to.format), formats.get(rival.to.format)
+    moved = replace(
+        old, tree=replace(tree, to=replace(tree.to, format=wide.name)), result=replace(tree.to, format=old.d)
+    )
+    own = [term for term in tree.terms if isinstance(term.of, Accumulator)]
+    once = sum(isinstance(node, Accumulator) for node in walk(tree)) == len(own) == 1
+    if old == new or moved != new or old.result is not None or not once or not _plain(tree) or old.d != narrow.name:
+        return False
+    held = _contains(narrow, wide) and tree.to.rounding == "RZ" and tree.to.first is None and not old.most_random_bits
+    term = own[0]
+    cut = term.fraction_bits is not None and term.fraction_bits <= narrow.fraction_bits
+    down = term.rounding == "RZ" and term.cutoff is None
+    sums = _sums_of_steps(new)
+    normal = sums.least >= narrow.min_exponent and sums.top <= narrow.max_exponent + 1
+    return held and cut and down and normal
+
+
+def _contains(narrow: Format, wide: Format) -> bool:
+    finer = wide.fraction_bits >= narrow.fraction_bits
+    lower = wide.min_exponent <= narrow.min_exponent and wide.max_exponent >= narrow.max_exponent
+    whole = narrow.max_fraction == (1 << narrow.fraction_bits) - 1
+    return finer and lower and whole and all(fmt.is_float and fmt.signed and fmt.infinity for fmt in (narrow, wide))
+
+
+def _sums_of_steps(datapath: Datapath) -> Span:
+    """A span that holds of the sums of all steps, step by step."""
+    accumulator, found = start_span(datapath), NOTHING
+    for _ in datapath.steps:
+        spans = trace(datapath, accumulator).spans
+        found, accumulator = found.join(spans["tree.to"]), accumulator.join(spans["tree"])
+    return found
 
 
 def _plain(tree: Fused) -> bool:

@@ -12,10 +12,12 @@ from functools import lru_cache, partial
 
 from mmaprobe import formats
 from mmaprobe.equivalence.bounds import accumulator_span, highest, never_cuts, trace
+from mmaprobe.equivalence.conversions import fits
 from mmaprobe.equivalence.headroom import formats_of, granularity
 from mmaprobe.equivalence.shown_labels import own_labels
 from mmaprobe.equivalence.spans import DatapathSpans, Span
 from mmaprobe.equivalence.vain_cuts import uncut_groups, uncut_pair, without_vain_zeros
+from mmaprobe.equivalence.zero_signs import complements
 from mmaprobe.parameters.datapath import (
     Accumulator,
     Add,
@@ -200,10 +202,39 @@ def _relaned(node: Node, lanes: tuple[int, ...]) -> Node:
 
 
 def _lossless(datapath: Datapath) -> Node:
-    """The tree without the integer formats inside that no sum leaves, and without alignments that cut nothing."""
+    """The tree without the formats inside that no sum leaves, and without alignments that cut nothing."""
     if not any(isinstance(node, Fused) or (isinstance(node, Exact) and node.to) for node in walk(datapath.tree)):
         return datapath.tree
-    return _open(datapath.tree, "tree", trace(datapath, accumulator_span(datapath)))
+    found = trace(datapath, accumulator_span(datapath))
+    tree = _open(datapath.tree, "tree", found)
+    return (
+        _unrounded(tree, "tree", trace(replace(datapath, tree=tree), found.spans["c"]))
+        if _plain_zeros(datapath)
+        else tree
+    )
+
+
+def _plain_zeros(datapath: Datapath) -> bool:
+    """Whether a sum of floats may be dissolved in another one: its zeros have the signs that the other gives, and NaNs
+    do not tell one sum from two."""
+    every = [to for node in walk(datapath.tree) if (to := getattr(node, "to", None)) is not None]
+    down = {to.rounding == "RD" for to in every}
+    drawn = datapath.most_random_bits or datapath.product.overflow_exponent is not None
+    return len(down) == 1 and datapath.special.nan != "local" and not drawn and not complements(datapath)
+
+
+def _unrounded(node: Node, path: str, found: DatapathSpans, free: bool = False) -> Node:
+    """Without the roundings of exact sums inside that change nothing; ``free``: no alignment sees the label."""
+    if isinstance(node, Add):
+        x, y = (_unrounded(part, f"{path}.{key}", found, True) for key, part in (("x", node.x), ("y", node.y)))
+        fit = free and fits(found.spans[f"{path}.to"], node.to)
+        return Exact((x, y)) if fit else replace(node, x=x, y=y)
+    if not isinstance(node, Exact) or node.scaled:
+        return node
+    inside = free or node.to is not None
+    terms = tuple(_unrounded(term, f"{path}.terms.{i}", found, inside) for i, term in enumerate(node.terms))
+    fit = free and node.to is not None and fits(found.spans[f"{path}.to"], node.to)
+    return replace(node, terms=terms, to=None if fit else node.to)
 
 
 def _open(node: Node, path: str, found: DatapathSpans, above: int | None = None) -> Node:
