@@ -14,6 +14,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from cases.random_products import Modelled
 from cases.schedule_neighbours import moved, shown_equal
 from cases.schedule_witnesses import FILE, REFUSED, SumWitness, read, witness
 from mmaprobe import formats
@@ -21,9 +22,11 @@ from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.search import sampled
 from mmaprobe.devices.products import open_product
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, known_schedules, schedule_named
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.sizes import masks, window
+from mmaprobe.probing.gemm.elements import draw_rows, least_rows, zero_rows
+from mmaprobe.probing.gemm.sizes import masks, narrow, window
 
 ROWS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 23, 24, 28, 36)
 COLUMNS = (
@@ -103,7 +106,8 @@ def by_masks(
         room = window(calls, k)
         a, b = (each.ravel() for each in masks(calls, k, x, y, room))
         unit = [
-            int(calls.bits(np.array([np.ldexp(1.0, e)]), fmt)[0]) for e, fmt in ((room.a, calls.a), (room.b, calls.b))
+            int(calls.bits(np.array([np.ldexp(1.0, e)]), fmt)[0])
+            for e, fmt in ((room.a, calls.a), (room.unit - room.a, calls.b))
         ]
         chosen = sorted((int(x[0]), int(y[0])))
         found = SumWitness(
@@ -115,16 +119,27 @@ def by_masks(
     return None
 
 
+def narrow_rows(calls: ProductCalls, k: int, number: int, rng: np.random.Generator) -> tuple[Bits, Bits]:
+    """x and y: opposed ones, zeros and vanishing ones, and those about the smallest number of the sums."""
+    zeros = zero_rows(calls, k)
+    if number < len(zeros):
+        return zeros[number]
+    return least_rows(calls, k, range(k), rng) if number % 2 else draw_rows(calls, k, rng, 1 + number % 9)
+
+
 def by_values(
     p: Schedule, q: Schedule, one: GemmKernel, two: GemmKernel, sides: tuple[int, int], at: tuple[int, int]
 ) -> SumWitness | None:
-    """Few random products, zeros of both signs among them."""
-    fmt, rng = formats.get(p.a), np.random.default_rng(1)
+    """Few random products, zeros of both signs among them; of a narrow D those that show what it hides."""
+    fmt, rng, calls = formats.get(p.a), np.random.default_rng(1), ProductCalls(Modelled(p), 0)
     for k in sorted({max(k, p.scope.least_k, q.scope.least_k) for k in SHORT}):
         for number in range(TRIES):
             few = min(k, 12)
-            values = rng.standard_normal((2, few)) if number % 2 else rng.choice([0.0, -0.0, 1.0, -1.0], (2, few))
-            x, y = values.astype(f"f{fmt.dtype.itemsize}").view(fmt.dtype).tolist()
+            if narrow(calls.d):
+                x, y = (each.tolist() for each in narrow_rows(calls, few, number, rng))
+            else:
+                values = rng.standard_normal((2, few)) if number % 2 else rng.choice([0.0, -0.0, 1.0, -1.0], (2, few))
+                x, y = values.astype(f"f{fmt.dtype.itemsize}").view(fmt.dtype).tolist()
             found = SumWitness((*sides, k), at, (fmt.sign_mask, fmt.one), tuple(range(few)), tuple(x), tuple(y))
             told = told_apart(found, p, q)
             if told is not None:

@@ -10,6 +10,9 @@ import numpy as np
 
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Join, Promotion, Ranges, Region, Schedule, Scope
+from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.families import operands
+from mmaprobe.probing.gemm.sizes import narrow
 
 SIDES = ((40, 33), (9, 71), (5, 5))
 """Shapes that no identification asks at."""
@@ -49,6 +52,12 @@ def alone(ranges: Ranges, accumulators: Accumulators, join: Join, promotion: Pro
     return Schedule("f32", "f32", "f32", Scope("none"), (kernel,), (Region("x"),))
 
 
+def rounded(schedule: Schedule, fmt: str, partials: str = "f32") -> Schedule:
+    """The schedule with operands and D of another format, and its partial sums of one."""
+    kernels = tuple(replace(each, join=replace(each.join, format=partials)) for each in schedule.kernels)
+    return replace(schedule, a=fmt, b=fmt, d=fmt, kernels=kernels)
+
+
 def drawn(rng: np.random.Generator) -> Schedule:
     """A random schedule of one kernel."""
     cut = str(rng.choice(["whole", "uniform", "halve_last", "ceil_split", "residue_first"]))
@@ -76,9 +85,10 @@ def drawn(rng: np.random.Generator) -> Schedule:
 
 
 def differ(x: Schedule, y: Schedule, k: int) -> int:
-    """Elements of random products by two schedules that differ."""
-    rng, wrong = np.random.default_rng(5), 0
+    """Elements of random products by two schedules that differ; a narrow D shows what additions rounded off."""
+    rng, wrong, calls = np.random.default_rng(5), 0, ProductCalls(Modelled(y), 0)
     for m, n in SIDES:
-        a, b = (rng.standard_normal(size, np.float32).view(np.uint32)[None] for size in ((m, k), (k, n)))
-        wrong += int((Gemm(replace(x, scope=Scope("any"))).run(a, b) != Gemm(y).run(a, b)).sum())
+        for family in ("normal", "opposed") if narrow(calls.d) else ("normal",):
+            a, b = (each[None] for each in operands(calls, family, (m, n, k), rng))
+            wrong += int((Gemm(replace(x, scope=Scope("any"))).run(a, b) != Gemm(y).run(a, b)).sum())
     return wrong

@@ -24,7 +24,7 @@ TO_LENGTHS = 6
 def moved(schedule: Schedule) -> Iterator[tuple[str, str, Schedule]]:
     """Field, value, and the schedule with that field moved; what the record refuses is left out."""
     for number, kernel in enumerate(schedule.kernels):
-        for place, name, value, other in neighbours(kernel):
+        for place, name, value, other in neighbours(kernel, _formats(schedule).sums):
             kernels = (*schedule.kernels[:number], other, *schedule.kernels[number + 1 :])
             yield f"{kernel.name}.{place}.{name}", str(value), replace(schedule, kernels=kernels)
     for number, region in enumerate(schedule.regions):
@@ -72,7 +72,7 @@ def shown_equal(p: Schedule, q: Schedule) -> str:
     """Why two schedules that differ in one field give the same bits; empty where that is not shown."""
     for one, two in zip(p.kernels, q.kernels, strict=True):
         if one != two:
-            return _equal_kernels(one, two)
+            return _equal_kernels(one, two, _formats(p))
     bands = [(x, y) for one, two in zip(p.regions, q.regions, strict=True) for x, y in _axes(one, two) if x != y]
     if (
         len(p.regions) != len(q.regions)
@@ -89,15 +89,18 @@ def _axes(one: Region, two: Region) -> list[tuple[Bands, Bands]]:
     )
 
 
+def _formats(schedule: Schedule) -> Formats:
+    return Formats(schedule.a, schedule.b, schedule.d)
+
+
 @cache
-def _said(kernel: GemmKernel) -> list[str]:
+def _said(kernel: GemmKernel, formats: Formats) -> list[str]:
     """What the certificate says of each neighbour without an answer."""
-    formats = Formats("f32", "f32", "f32")
     return [each.why for each in certify(kernel, (), (), np.ones((1, 1), bool), formats)]
 
 
-def _equal_kernels(one: GemmKernel, two: GemmKernel) -> str:
-    for (place, name, _, other), why in zip(neighbours(one), _said(one), strict=True):
+def _equal_kernels(one: GemmKernel, two: GemmKernel, formats: Formats) -> str:
+    for (place, name, _, other), why in zip(neighbours(one, formats.sums), _said(one, formats), strict=True):
         if other == two and why == EQUAL.get((place, name)):
             return why
     same = replace(two, ranges=one.ranges) == one

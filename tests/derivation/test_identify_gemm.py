@@ -17,7 +17,7 @@ from mmaprobe.devices.products import open_product
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Accumulators, GemmStep, Join, Ranges, read_schedule, to_text
 from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
-from mmaprobe.probing.gemm.sizes import read_sizes
+from mmaprobe.probing.gemm.sizes import read_counts
 
 PLAIN = alone(Ranges("uniform", 40), Accumulators("f32", 4, join="halves"), Join("f32"))
 
@@ -27,7 +27,7 @@ def test_sizes_of_orders_are_those_that_a_product_answers() -> None:
     for _ in range(40):
         schedule, k = drawn(rng), int(rng.integers(2, 70))
         p = np.arange(k)
-        read = read_sizes(ProductCalls(Modelled(schedule), 1), k, p, p)
+        read = k - read_counts(ProductCalls(Modelled(schedule), 1), k, p, p)
         foretold = order_of(schedule.kernels[0], k).sizes(p[:, None], p[None, :])
         assert (read == foretold)[p[:, None] != p[None, :]].all(), schedule
 

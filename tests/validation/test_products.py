@@ -125,7 +125,7 @@ def test_changes_of_schedules_call_kernels_by_their_names() -> None:
 def test_validate_holds_a_product_against_a_schedule(capsys: Any) -> None:
     words = ["validate", f"gemm:{HASWELL}?m=40&n=40&k=300", f"gemm:{HASWELL}", "--vectors", "1", "--seed", "1"]
     assert main(words) == 0
-    assert "equal: 0 of 14,436 elements, 36 calls, seed 1" in capsys.readouterr().out
+    assert "equal: 0 of 16,842 elements, 42 calls, seed 1" in capsys.readouterr().out
     assert main([*words[:2], "gemm:openblas_sandybridge_f32", *words[3:], "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["exit_code"] == 1

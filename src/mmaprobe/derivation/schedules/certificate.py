@@ -29,6 +29,8 @@ EQUAL = {
     ("accumulators", "block"): "there is one accumulator",
     ("accumulators", "rest"): "there is one accumulator",
     ("join", "order"): "there is one range",
+    ("join", "format"): "there is one range, which is added to nothing before D rounds it",
+    ("step", "by"): "every product of an element of A and one of B is exact",
     ("ranges", "unit"): "no K is cut into halves",
 }
 """Why a field may be without effect, where its kernel is such."""
@@ -53,21 +55,22 @@ def certify(
 ) -> list[FieldNeighbour]:
     """The verdict on every neighbour of a kernel."""
     found = []
-    for place, name, value, other in neighbours(kernel):
+    for place, name, value, other in neighbours(kernel, formats.sums):
         why = _by_sizes(other, readings) or _by_values(other, asked, mask, formats)
-        reason = "" if why else _equal(kernel, place, name) or _alike(kernel, other, readings)
+        reason = "" if why else _equal(kernel, place, name, formats) or _alike(kernel, other, readings)
         verdict = "refuted" if why else "equal" if reason else "open"
         found.append(FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason))
     return found
 
 
-def neighbours(kernel: GemmKernel) -> Iterator[tuple[str, str, Any, GemmKernel]]:
-    """Every kernel with one field moved to a neighbouring value: part, field, value, kernel."""
+def neighbours(kernel: GemmKernel, sums: Sequence[str] = ()) -> Iterator[tuple[str, str, Any, GemmKernel]]:
+    """Every kernel with one field moved to a neighbouring value: part, field, value, kernel; ``sums`` are the formats
+    that partial sums may have."""
     places = [*PLACES, *(["promotion"] if kernel.promotion is not None else [])]
     for place in places:
         record = getattr(kernel, place)
         for each in fields(record):
-            for value in _moved(record, each.name):
+            for value in sums if each.name == "format" else _moved(record, each.name):
                 try:
                     changed = replace(kernel, **{place: replace(record, **{each.name: value})})
                 except UsageError:
@@ -82,7 +85,7 @@ def _moved(record: Any, name: str) -> list[Any]:
         return []
     if isinstance(value, int):
         return sorted({value - 1, value + 1, value // 2, value * 2} - {value, 0})
-    if name in ("format", "architecture", "primitive"):
+    if name in ("architecture", "primitive"):
         return []
     return [each for each in choices(record.__class__, name) if each not in (value, "c", "primitive")]
 
@@ -111,9 +114,7 @@ def _by_values(other: GemmKernel, asked: Sequence[EqualRows], mask: NDArray[np.b
 
 def _alike(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
     """Why another order is none: it is the same at every K that was looked at."""
-    if kernel.step != other.step or kernel.accumulators.start != other.accumulators.start:
-        return ""
-    if kernel.join.start != other.join.start:
+    if _beside_order(kernel) != _beside_order(other):
         return ""
     asked = sorted({reading.k for reading in readings})
     for k in [*range(2, EVERY + 1), *asked]:
@@ -123,7 +124,13 @@ def _alike(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead])
     return f"the same order at every K up to {EVERY}, and at K = {', '.join(map(str, asked))}"
 
 
-def _equal(kernel: GemmKernel, place: str, name: str) -> str:
+def _beside_order(kernel: GemmKernel) -> tuple[object, ...]:
+    """What a kernel has besides its order."""
+    own, join = kernel.accumulators, kernel.join
+    return kernel.step, own.start, own.format, join.start, join.format, kernel.promotion and kernel.promotion.format
+
+
+def _equal(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
     """Why a field has no effect in this kernel."""
     own = kernel.accumulators
     holds = {
@@ -134,6 +141,8 @@ def _equal(kernel: GemmKernel, place: str, name: str) -> str:
         ("accumulators", "block"): own.count == 1,
         ("accumulators", "rest"): own.count == 1,
         ("join", "order"): kernel.ranges.cut == "whole",
+        ("join", "format"): kernel.ranges.cut == "whole" and kernel.join.start == "first",
+        ("step", "by"): formats.exact(own.format),
         ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "halve_short", "ceil_split"),
     }
     return EQUAL[place, name] if holds.get((place, name)) else ""

@@ -11,11 +11,14 @@ from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Schedule
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.families import operands
+from mmaprobe.probing.gemm.sizes import narrow
 
 SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
 """M, N, and K as a multiple of the one that was named."""
 KINDS = ("normal", "cancelling", "tiny")
 """Kinds of values."""
+NARROW_KINDS = ("opposed", "cancelling", "opposed", "tiny")
+"""Kinds of values of a D that has less bits than the sums have."""
 MOST_K = 1 << 14
 """Largest K that is tried, but for the one that was named."""
 
@@ -39,12 +42,12 @@ def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], r
     """What came of every shape that the product has, one kind of values after the other; none is smaller than
     ``least``."""
     model, found = Gemm(schedule), list[Held]()
-    k = calls.product.shape[2]
+    k, kinds = calls.product.shape[2], NARROW_KINDS if narrow(calls.d) else KINDS
     for number, (m, n, factor) in enumerate(SHAPES):
         lanes = max(1, min(int(k * factor) | 1, max(MOST_K, k)))
         m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
         shape = m, n, lanes
-        kind = KINDS[number % len(KINDS)]
+        kind = kinds[number % len(kinds)]
         try:
             found.append(_compare(calls, model, shape, kind, rng))
         except UsageError:

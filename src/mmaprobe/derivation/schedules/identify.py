@@ -16,19 +16,16 @@ from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.pairs import ClassView
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
-from mmaprobe.derivation.schedules.values import Formats, agreeing
+from mmaprobe.derivation.schedules.values import Formats, agreeing, telling
 from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
-from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, draw_rows, signed_zeros
+from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, value_rows
 from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
 from mmaprobe.showing import counted
 
-SPREADS = (8, 0, 3)
-"""Powers of two over which values are spread, of each call of equal rows that classes are told apart by: wide ones show
-another order, narrow ones another rounding of products."""
 BUDGET = 2000
 """Calls at most, where nothing else is said."""
 MOST_KERNELS = 12
@@ -96,7 +93,7 @@ class _Search:
         self._formats = Formats(calls.product.a, calls.product.b, calls.product.d)
         k = calls.product.shape[2]
         self._k = k
-        self._rows = [draw_rows(calls, k, rng, spread) for spread in SPREADS] + [signed_zeros(calls, k)]
+        self._rows = value_rows(calls, k, rng)
         self._maps: dict[tuple[int, int], Map] = {}
         self._apart: dict[tuple[int, int], str] = {}
 
@@ -156,7 +153,7 @@ class _Search:
 
     def _read(self, mask: NDArray[np.bool_], asked: list[EqualRows]) -> ElementClass:
         """The kernel of a class of elements."""
-        view, fmt = ClassView(self._calls, mask), self._formats.d
+        view, fmt = ClassView(self._calls, mask), self._formats.sums[0]
         kind = ElementClass(mask, mask.shape, asked, [], None)
         first = read_order(view, self._k, fmt, self._rng)
         kind.readings = [first]
@@ -173,9 +170,10 @@ class _Search:
             return kind
         steps = agreeing(carried.living[0], self._formats, asked, mask)
         for _ in range(MORE):
-            if len({each.step for each in steps}) < 2:
+            by = {each.step: each for each in steps}
+            rows = telling([*by.values()], self._formats, self._calls, self._k, self._rng) if len(by) > 1 else None
+            if rows is None:
                 break
-            rows = draw_rows(self._calls, self._k, self._rng, 0)
             asked.append(ask_equal_rows(self._calls, mask.shape[0], mask.shape[1], *rows))
             steps = agreeing(carried.living[0], self._formats, asked, mask)
         if not steps:

@@ -23,11 +23,9 @@ from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
-from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, draw_rows, signed_zeros
+from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, value_rows
 from mmaprobe.showing import counted
 
-SPREADS = (8, 0, 3)
-"""Powers of two over which values are spread, of each call of equal rows at a shape."""
 BUDGET = 4000
 """Calls at most, where nothing else is said."""
 MOST_SHAPES = 400
@@ -136,7 +134,7 @@ def _ask(found: ProductMap, every: Mapping[int, ProductCalls], shapes: Sequence[
     for threads, calls in every.items():
         k = shapes[0][2]
         rng = np.random.default_rng((seed, k))
-        values = [draw_rows(calls, k, rng, spread) for spread in SPREADS] + [signed_zeros(calls, k)]
+        values = value_rows(calls, k, rng)
         for m, n, _ in shapes:
             try:
                 asked = [ask_equal_rows(calls, m, n, x, y) for x, y in values]
@@ -167,14 +165,14 @@ def _read(found: ProductMap, every: Mapping[int, ProductCalls], k: int, seed: in
         mask, calls = row.number == number, every[row.threads]
         if k < 2:
             continue
+        formats = Formats(calls.a.name, calls.b.name, calls.d.name)
         try:
-            reading = read_order(ClassView(calls, mask), k, calls.d.name, np.random.default_rng((seed, number)))
+            reading = read_order(ClassView(calls, mask), k, formats.sums[0], np.random.default_rng((seed, number)))
         except UsageError as error:
             found.unread = str(error)
             continue
         order = found.orders[number]
         order.read = True
-        formats = Formats(calls.a.name, calls.b.name, calls.d.name)
         rules = sorted(by_rule(reading), key=plainness)[:MOST_RULES]
         steps = agreeing(rules[0], formats, row.asked, mask) if rules else []
         order.kernels = [each for rule in rules for each in _like(rule, steps)]
@@ -183,15 +181,21 @@ def _read(found: ProductMap, every: Mapping[int, ProductCalls], k: int, seed: in
 
 def _ways(kernel: GemmKernel) -> tuple[object, ...]:
     """What a kernel has besides its order."""
-    return kernel.step, kernel.accumulators.start, kernel.join.start
+    own, join = kernel.accumulators, kernel.join
+    return kernel.step, own.format, own.start, join.format, join.start
 
 
 def _like(kernel: GemmKernel, steps: Sequence[GemmKernel]) -> Iterator[GemmKernel]:
-    """A kernel with the steps and starts of others."""
+    """A kernel with the steps, starts and formats of others."""
     for each in steps:
-        accumulators = replace(kernel.accumulators, start=each.accumulators.start)
-        join = replace(kernel.join, start=each.join.start)
-        yield replace(kernel, accumulators=accumulators, join=join, step=each.step)
+        own, join = each.accumulators, each.join
+        yield replace(
+            kernel,
+            accumulators=replace(kernel.accumulators, format=own.format, start=own.start),
+            join=replace(kernel.join, format=join.format, start=join.start),
+            step=each.step,
+            promotion=kernel.promotion and replace(kernel.promotion, format=own.format),
+        )
 
 
 def _merge(found: ProductMap, number: int, reading: OrderRead, ways: set[tuple[object, ...]]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmaprobe.derivation.schedules.orders import Numbers
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.elements import CLASSES
-from mmaprobe.probing.gemm.sizes import UNREAD, read_sizes
+from mmaprobe.probing.gemm.sizes import UNASKED, UNREAD, added_up, live_parts, most_lanes, read_counts
 
 
 @dataclass(frozen=True)
@@ -64,26 +64,65 @@ class ClassView:
                 best = len(rows) * int(pattern.sum())
                 self.rows, self.columns = rows, np.flatnonzero(pattern)
 
+    def sides(self, k: int) -> tuple[int, int]:
+        """How many lanes one call asks along the longer side, and along the shorter one."""
+        long, short = self._sides
+        most = min(len(long), most_lanes(self.calls, k))
+        parts = len(live_parts(self.calls, k, np.arange(most)))
+        return most, max(1, len(short) // parts)
+
+    @property
+    def _turned(self) -> bool:
+        return len(self.columns) > len(self.rows)
+
+    @property
+    def _sides(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        return (self.columns, self.rows) if self._turned else (self.rows, self.columns)
+
     def ask(self, k: int, long: Numbers, short: Numbers) -> Pairs:
         """Every pair of a lane of ``long`` and one of ``short``, in as few calls as the grid allows, and what else the
-        class's elements answer beside."""
-        swapped = len(self.columns) > len(self.rows)
-        p, q = (short, long) if swapped else (long, short)
-        parts = []
-        for i in range(0, len(p), len(self.rows)):
-            for j in range(0, len(q), len(self.columns)):
-                parts.append(self._call(k, p[i : i + len(self.rows)], q[j : j + len(self.columns)]))
-        return joint(parts)
+        class's elements answer beside.
 
-    def _call(self, k: int, p: Numbers, q: Numbers) -> Pairs:
-        m, n = self.mask.shape
-        at_rows, at_columns = np.resize(p, m), np.resize(q, n)
-        at_rows[self.rows], at_columns[self.columns] = np.resize(p, len(self.rows)), np.resize(q, len(self.columns))
-        sizes = read_sizes(self.calls, k, at_rows, at_columns)
-        i, j = np.nonzero(self.mask & (at_rows[:, None] != at_columns[None, :]))
-        read = sizes[i, j] != UNREAD
-        misfits = int(len(i) - read.sum())
-        return Pairs(at_rows[i[read]], at_columns[j[read]], sizes[i[read], j[read]], misfits)
+        Where D cannot count to K, a lane of ``short`` is asked once a part of the lanes.
+        """
+        found, (along, across) = [], self._sides
+        most = min(len(along), most_lanes(self.calls, k))
+        for i in range(0, len(long), most):
+            p = long[i : i + most]
+            live = live_parts(self.calls, k, p)
+            q, part = np.repeat(short, len(live)), np.tile(np.arange(len(live)), len(short))
+            tallies = [
+                self._call(k, p, q[j : j + len(across)], part[j : j + len(across)], live)
+                for j in range(0, len(q), len(across))
+            ]
+            found.append(_of_parts(k, np.concatenate(tallies, axis=1), len(live)))
+        return joint(found)
+
+    def _call(self, k: int, p: Numbers, q: Numbers, part: Numbers, live: NDArray[np.bool_]) -> Numbers:
+        """Of each element of the class that was asked: lanes p and q, the part, and the count."""
+        sides = self.mask.T.shape if self._turned else self.mask.shape
+        (along, across), numbers = self._sides, np.arange(len(q))
+        at_p, at_q = np.resize(p, sides[0]), np.resize(numbers, sides[1])
+        at_p[along], at_q[across] = np.resize(p, len(along)), np.resize(numbers, len(across))
+        shown = None if len(live) == 1 else live[part[at_q]]
+        counts = read_counts(self.calls, k, at_p, q[at_q], shown, self._turned)
+        i, j = np.nonzero(self.mask & (counts != UNASKED))
+        if self._turned:
+            i, j, counts = j, i, counts.T
+        return np.stack([at_p[i], q[at_q[j]], part[at_q[j]], counts[i, j]])
+
+
+def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
+    """Sizes of the pairs of which every part was counted."""
+    p, q, part, count = tallies
+    misfits = int((count == UNREAD).sum())
+    p, q, part, count = tallies[:, count != UNREAD]
+    keys, first = np.unique((p * k + q) * parts + part, return_index=True)
+    whole = np.flatnonzero(keys % parts == 0)
+    whole = whole[whole + parts <= len(keys)]
+    whole = whole[keys[whole + parts - 1] == keys[whole] + parts - 1]
+    at = first[whole[:, None] + np.arange(parts)]
+    return Pairs(p[at[:, 0]], q[at[:, 0]], k - added_up(count[at]), misfits)
 
 
 def views(calls: ProductCalls, classes: CLASSES) -> list[ClassView]:

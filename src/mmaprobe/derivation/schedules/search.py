@@ -12,6 +12,7 @@ from mmaprobe.derivation.schedules.dealings import fits, kernels
 from mmaprobe.derivation.schedules.orders import Numbers, order_of
 from mmaprobe.derivation.schedules.pairs import ClassView, Pairs, joint
 from mmaprobe.parameters.schedule import GemmKernel
+from mmaprobe.probing.gemm.sizes import window
 
 ROUNDS = 4
 """Times that a search begins anew with the answers that none of its kernels gave."""
@@ -88,32 +89,55 @@ def sampled(k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
 
 
 def _survey(view: ClassView, k: int) -> Pairs:
-    """The first, the last and spread lanes, against the first and the last and, in a large class, others."""
-    long, short = _sides(view)
+    """The first, the last and spread lanes, against the first and the last and, in a large class, others.
+
+    Where no lane can be on both sides these others are asked against the first and the last by themselves."""
+    long, short = view.sides(k)
     ends = np.unique(np.linspace(0, k - 1, max(short, ANCHORS)).astype(np.int64))
-    count = max(long, LANES)
+    found = view.ask(k, _spread_lanes(k, max(long, LANES)), ends)
+    if len(ends) > ANCHORS and window(view.calls, k).apart:
+        found = joint([found, view.ask(k, ends[1:-1], ends[[0, -1]])])
+    return found
+
+
+def _spread_lanes(k: int, count: int) -> Numbers:
+    """So many lanes at most: the first and the last ones, and some in between."""
     if k <= count:
-        return view.ask(k, np.arange(k), ends)
+        return np.arange(k)
     back = np.geomspace(count // 8, k // 2, count // 4).astype(np.int64)  # a last half lies somewhere in each octave
     dense = np.r_[np.arange(count // 2), np.arange(k - count // 8, k)]
     spread = np.linspace(count // 2, k - 1, count - len(dense) - len(back)).astype(np.int64)
-    return view.ask(k, np.unique(np.r_[dense, k - 1 - back, spread]), ends)
+    return np.unique(np.r_[dense, k - 1 - back, spread])
 
 
 def _random_lanes(view: ClassView, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
-    long, short = _sides(view)
+    long, short = view.sides(k)
     return rng.integers(0, k, max(long, ANCHORS)), rng.integers(0, k, max(short, ANCHORS))
 
 
 def ask_grid(view: ClassView, k: int, p: Numbers, q: Numbers) -> Pairs:
     """As many of these pairs, the first of them, as one call asks, and all others of their lanes."""
-    long, short = _sides(view)
+    long, short = view.sides(k)
+    if window(view.calls, k).apart:
+        p, q = _parted(p, q, long, short)
     count = min(long, len(p))
     while count > 1 and len(np.unique(q[:count])) > short:
         count //= 2
     return view.ask(k, np.unique(p[:count]), np.unique(q[:count]))
 
 
-def _sides(view: ClassView) -> tuple[int, int]:
-    sides = sorted((len(view.rows), len(view.columns)))
-    return sides[1], sides[0]
+def _parted(p: Numbers, q: Numbers, long: int, short: int) -> tuple[Numbers, Numbers]:
+    """Of these pairs, the first of them, those that have their lanes on two sides of which no lane is on both."""
+    along, across, chosen = set[int](), set[int](), list[tuple[int, int]]()
+    for pair in zip(p.tolist(), q.tolist(), strict=True):
+        for one, two in (pair, pair[::-1]):
+            fits = len(along | {one}) <= long and len(across | {two}) <= short
+            if fits and one not in across and two not in along:
+                along.add(one)
+                across.add(two)
+                chosen.append((one, two))
+                break
+        if len(chosen) == long:
+            break
+    found = np.array(chosen, np.int64)
+    return found[:, 0], found[:, 1]

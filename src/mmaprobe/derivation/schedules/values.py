@@ -1,4 +1,4 @@
-"""What sizes of partial sums do not show: how a product is rounded, and what sums start from."""
+"""What sizes of partial sums do not show: formats of sums, how a product is rounded, and what sums start from."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe import formats as number_formats
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, GemmStep, Region, Schedule, Scope
-from mmaprobe.probing.gemm.elements import EqualRows
+from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.elements import EqualRows, draw_rows, least_rows
+from mmaprobe.probing.gemm.sizes import WIDE, least_exponent, narrow
 
 STEPS = ("fma", "multiply_add")
 STARTS = ("zero", "product")
 FIRSTS = ("zero", "first")
+TRIED = 64
+"""Rows that are tried at most before a call is made to tell kernels apart."""
 
 
 @dataclass(frozen=True)
@@ -27,19 +32,34 @@ class Formats:
     b: str
     d: str
 
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """Formats that partial sums may have, the likeliest first: that of D; of a narrow D a wider one before it."""
+        return (WIDE, self.d) if narrow(number_formats.get(self.d)) else (self.d,)
+
+    def exact(self, wide: str) -> bool:
+        """Whether every product of a number of A and one of B is a number of a format, so that none is rounded."""
+        a, b, to = (number_formats.get(name) for name in (self.a, self.b, wide))
+        return (
+            a.fraction_bits + b.fraction_bits + 1 <= to.fraction_bits
+            and least_exponent(a) + least_exponent(b) >= least_exponent(to)
+            and a.max_exponent + b.max_exponent + 2 <= to.max_exponent
+        )
+
     def alone(self, kernel: GemmKernel) -> Schedule:
         """The schedule by which this kernel computes every element."""
         return Schedule(self.a, self.b, self.d, Scope("none"), (kernel,), (Region(kernel.name, rest=True),))
 
 
-def variants(kernel: GemmKernel) -> Iterator[GemmKernel]:
-    """The same order with every step and start, the plainest first."""
-    for by, start, first in product(STEPS, STARTS, FIRSTS):
+def variants(kernel: GemmKernel, formats: Formats) -> Iterator[GemmKernel]:
+    """The same order with sums of every format, every step and start, the plainest first."""
+    for joined, own, by, start, first in product(formats.sums, formats.sums, STEPS, STARTS, FIRSTS):
         yield replace(
             kernel,
             step=GemmStep(by),  # type: ignore[arg-type]
-            accumulators=replace(kernel.accumulators, start=start),  # type: ignore[arg-type]
-            join=replace(kernel.join, start=first),  # type: ignore[arg-type]
+            accumulators=replace(kernel.accumulators, format=own, start=start),  # type: ignore[arg-type]
+            join=replace(kernel.join, format=joined, start=first),  # type: ignore[arg-type]
+            promotion=kernel.promotion and replace(kernel.promotion, format=own),
         )
 
 
@@ -55,10 +75,24 @@ def agreeing(
     """The variants of a kernel that give the bits of every call in these elements."""
     wanted = [_one(each.d[mask]) for each in asked]
     found = []
-    for variant in variants(kernel):
+    for variant in variants(kernel, formats):
         if all(value == bits for value, bits in zip(_lazily(variant, formats, asked), wanted, strict=True)):
             found.append(variant)
     return found
+
+
+def telling(
+    living: Sequence[GemmKernel], formats: Formats, calls: ProductCalls, k: int, rng: np.random.Generator
+) -> tuple[Bits, Bits] | None:
+    """x and y that kernels answer differently; None where none was found."""
+    ranges = [each for each in living[0].ranges.of(k) if len(each) > 2] or [range(k)]
+    for number in range(TRIED):
+        some = ranges[int(rng.integers(len(ranges)))]
+        x, y = least_rows(calls, k, some, rng) if number % 2 else draw_rows(calls, k, rng, 0)
+        asked = EqualRows(x, y, np.zeros((0, 0), calls.d.dtype))
+        if len({computed(each, formats, [asked])[0] for each in living}) > 1:
+            return x, y
+    return None
 
 
 def _lazily(kernel: GemmKernel, formats: Formats, asked: Sequence[EqualRows]) -> Iterator[int]:

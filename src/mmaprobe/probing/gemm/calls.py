@@ -46,9 +46,13 @@ class ProductCalls:
 
     def values(self, bits: Bits) -> Floats:
         """What the bits of D are as numbers."""
+        return self.numbers(bits, self.d)
+
+    def numbers(self, bits: Bits, fmt: formats.Format) -> Floats:
+        """What bits of a format are as numbers."""
         with np.errstate(all="ignore"):
-            numbers: Floats = bits.view(held_as(self.d) or self.d.dtype).astype(np.float64)
-        return numbers
+            found: Floats = bits.view(held_as(fmt) or fmt.dtype).astype(np.float64)
+        return found
 
     def ask(self, a: Bits, b: Bits) -> Bits:
         """D (M, N) of one call; the product gets operands of its own.

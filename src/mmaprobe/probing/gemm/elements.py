@@ -1,4 +1,8 @@
-"""Which elements of D add in the same order: equal rows and equal columns, of values that any other order shows."""
+"""Which elements of D add in the same order: equal rows and equal columns, of values that any other order shows.
+
+Where D has less bits than the sums have, the rounding of D hides most other orders: there every product has its
+negative on another lane, so that D is nothing but what the additions rounded off.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe import formats
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
+from mmaprobe.probing.gemm.sizes import WIDE, least_exponent, narrow
 
 CLASSES = NDArray[np.intp]
+SPREADS = (8, 0, 3)
+"""Powers of two over which values are spread, of each call of equal rows that classes are told apart by: wide ones show
+another order, narrow ones another rounding of products."""
+NARROW_SPREADS = (8, 3, 5)
+"""The same where D is narrow, of opposed values."""
+FAINT = 12
+"""Powers of two by which a number is smaller whose product has no negative."""
+MOST_UNITS = 16
+"""Odd numbers of half units that the smallest products have."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +37,70 @@ class EqualRows:
     d: Bits
 
 
+def value_rows(calls: ProductCalls, k: int, rng: np.random.Generator) -> list[tuple[Bits, Bits]]:
+    """x and y of every call by which orders are told apart: values of several spreads, then zeros.
+
+    Of a narrow D the last values are not opposed: they show how D itself is rounded."""
+    if not narrow(calls.d):
+        return [draw_rows(calls, k, rng, spread) for spread in SPREADS] + zero_rows(calls, k)
+    drawn = [draw_rows(calls, k, rng, spread) for spread in NARROW_SPREADS]
+    plain = draw(calls, k, rng, 0, "a"), draw(calls, k, rng, 0, "b")
+    return [*drawn, plain, *zero_rows(calls, k)]
+
+
 def draw_rows(calls: ProductCalls, k: int, rng: np.random.Generator, spread: int) -> tuple[Bits, Bits]:
-    """x and y of random values of both signs, spread over so many powers of two."""
-    return draw(calls, k, rng, spread, "a"), draw(calls, k, rng, spread, "b")
+    """x and y of random values of both signs, spread over so many powers of two; of a narrow D ``opposed``."""
+    a, b = draw_matrices(calls, (1, 1, k), rng, spread)
+    return a[0], b[:, 0]
 
 
-def signed_zeros(calls: ProductCalls, k: int) -> tuple[Bits, Bits]:
-    """x of -0 and y of 1: a sum that starts from +0 is +0, one that starts from a product -0."""
-    return calls.bits(np.full(k, -0.0), calls.a), calls.bits(np.ones(k), calls.b)
+def draw_matrices(
+    calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Generator, spread: int, oppose: bool | None = None
+) -> tuple[Bits, Bits]:
+    """A (M, K) and B (K, N) of random values; where D is narrow, or ``oppose`` says so, ``opposed``."""
+    m, n, k = shape
+    a, b = draw(calls, m * k, rng, spread, "a").reshape(m, k), draw(calls, k * n, rng, spread, "b").reshape(k, n)
+    if not (narrow(calls.d) if oppose is None else oppose):
+        return a, b
+    x, y = opposed(calls.numbers(a, calls.a), calls.numbers(b, calls.b), rng)
+    return calls.bits(x, calls.a), calls.bits(y, calls.b)
+
+
+def opposed(a: Floats, b: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Of A (..., K) and B (K, ...) half of the lanes again on the other half, at random, negative in A, so that every
+    sum of all products is 0; of a lane without another the products are small ones."""
+    a, b, lanes = a.copy(), b.copy(), rng.permutation(len(b))
+    first, second = (lanes[start : 2 * (len(b) // 2) : 2] for start in (0, 1))
+    a[..., second], b[second] = -a[..., first], b[first]
+    if len(b) % 2 and len(b) > 1:
+        a[..., lanes[-1:]] = np.ldexp(a[..., lanes[-1:]], -FAINT)
+        b[lanes[-1:]] = np.ldexp(b[lanes[-1:]], -FAINT)
+    return a, b
+
+
+def least_rows(calls: ProductCalls, k: int, some: range, rng: np.random.Generator) -> tuple[Bits, Bits]:
+    """x and y of opposed products of half and whole units of the smallest number of ``WIDE`` on some lanes, and one
+    halfway between two numbers of a narrow D: D shows to which side the roundings of the small ones went."""
+    least, middle = (least_exponent(fmt) for fmt in (formats.get(WIDE), calls.d))
+    side, lanes = least // 2, some.start + rng.permutation(len(some))
+    x, y = np.zeros(k), np.zeros(k)
+    units: Floats = np.ldexp(2.0 * rng.integers(0, MOST_UNITS, len(lanes) - 1) + 1, side)
+    other: Floats = np.ldexp(1.0, least - side - rng.integers(0, 2, len(units)))
+    x[lanes[1:]], y[lanes[1:]] = opposed(units, other, rng)
+    x[lanes[0]], y[lanes[0]] = np.ldexp(1.5, side), np.ldexp(1.0, middle - side)
+    return calls.bits(x, calls.a), calls.bits(y, calls.b)
+
+
+def zero_rows(calls: ProductCalls, k: int) -> list[tuple[Bits, Bits]]:
+    """x of -0 and y of 1: a sum that starts from +0 is +0, one that starts from a product -0.  Of a narrow D also one
+    negative product that it rounds to -0: where partial sums are rounded so before they are added, D is +0."""
+    found: list[tuple[Floats, Floats]] = [(np.full(k, -0.0), np.ones(k))]
+    if narrow(calls.d):
+        vanishing, side = least_exponent(calls.d) - 2, least_exponent(calls.d) // 2
+        x, y = np.zeros(k), np.ones(k)
+        x[0], y[0] = -np.ldexp(1.0, side), np.ldexp(1.0, vanishing - side)
+        found.append((x, y))
+    return [(calls.bits(x, calls.a), calls.bits(y, calls.b)) for x, y in found]
 
 
 def ask_equal_rows(calls: ProductCalls, m: int, n: int, x: Bits, y: Bits) -> EqualRows:

@@ -7,18 +7,22 @@ import numpy as np
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
-from mmaprobe.probing.gemm.sizes import masks, window
+from mmaprobe.probing.gemm.elements import draw_matrices
+from mmaprobe.probing.gemm.sizes import live_parts, masks, most_lanes, window
 
-FAMILIES = ("masks", "normal", "cancelling", "tiny", "zeros", "specials")
+FAMILIES = ("masks", "normal", "cancelling", "tiny", "zeros", "specials", "opposed")
 """Families by name, in the order in which they are asked.
 
 ``masks``: +M in each row and -M in each column beside units, which no two orders of adding answer alike (``sizes``).
 ``cancelling``: magnitudes far apart, of both signs.  ``tiny``: products about the smallest normal number, and zeros.
 ``zeros``: zeros of both signs and ones, and sums of -0 alone.  ``specials``: normal values, infinities, NaNs and the
-largest numbers.
+largest numbers.  ``opposed``: every product has its negative on another lane, so that D is what the additions rounded
+off; a D of few bits, which hides that beside a sum, shows it.
 """
 SPREAD = 20
 """Powers of two, up and down, that cancelling values are spread over at most."""
+OPPOSED = 6
+"""Powers of two, up and down, that opposed values are spread over."""
 RARE = 0.25
 """Special values in a row of A or a column of B, on average."""
 
@@ -31,11 +35,25 @@ def operands(
     if family == "masks":
         if k < 2:
             raise UsageError(f"{calls.product.name}: a mask needs two lanes, K is {k}")
-        return masks(calls, k, rng.integers(0, k, m), rng.integers(0, k, n), window(calls, k))
+        return _masks(calls, shape, rng)
+    if family == "opposed":
+        return draw_matrices(calls, shape, rng, OPPOSED, oppose=True)
     a, b = _values(family, (m, k), calls.a.max_exponent, k, rng), _values(family, (k, n), calls.b.max_exponent, k, rng)
     if family == "zeros":
         a[::2], b[:, ::2] = -0.0, 1.0
     return calls.bits(a, calls.a), calls.bits(b, calls.b)
+
+
+def _masks(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[Bits, Bits]:
+    """+M and -M at random lanes; of a D that cannot count to K each column has a part of the lanes."""
+    m, n, k = shape
+    room, most = window(calls, k), most_lanes(calls, k)
+    lanes = np.array_split(rng.permutation(k), 2) if room.apart else [np.arange(k)] * 2
+    p, q = (own[rng.integers(0, len(own), count)] for own, count in zip(lanes, (m, n), strict=True))
+    p = p if most == k else rng.choice(p[:most], m)
+    parts = live_parts(calls, k, p)
+    live = None if len(parts) == 1 else parts[rng.integers(0, len(parts), n)]
+    return masks(calls, k, p, q, room, live)
 
 
 def _values(family: str, shape: tuple[int, int], top: int, k: int, rng: np.random.Generator) -> Floats:

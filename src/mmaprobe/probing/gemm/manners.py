@@ -11,7 +11,7 @@ from mmaprobe.devices.products import Manner, knows_manners
 from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.elements import draw
+from mmaprobe.probing.gemm.elements import draw_matrices
 from mmaprobe.probing.gemm.soundness import SPREAD
 from mmaprobe.showing import counted, of_which
 
@@ -37,8 +37,7 @@ def ask_manners(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random
     """A finding for each question; none of a product that is called in one manner alone."""
     if not knows_manners(calls.product):
         return []
-    m, n, k = shape
-    a, b = draw(calls, m * k, rng, SPREAD, "a").reshape(m, k), draw(calls, k * n, rng, SPREAD, "b").reshape(k, n)
+    a, b = draw_matrices(calls, shape, rng, SPREAD)
     plain = calls.ask_so(a, b, Manner())
     found = [_placed(calls, a, b, plain), _batched(calls, a, b, plain)]
     return [_written(calls, a, b), *found] if calls.product.writes else found

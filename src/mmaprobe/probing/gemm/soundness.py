@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
-from mmaprobe.probing.gemm.elements import draw
+from mmaprobe.probing.gemm.elements import draw_matrices
+from mmaprobe.probing.gemm.sizes import countable
 from mmaprobe.showing import of_which
 
 SPREAD = 8
@@ -17,8 +18,7 @@ LANE = 0.5
 def check_soundness(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.Generator) -> list[str]:
     """What is wrong, a line each: none of it leaves an order to look for.  UnrepeatedError for answers that differ."""
     found = [_leaks(calls, m, n, k, rng), _uncounted(calls, m, n, k)]
-    shapes = {"a": (m, k), "b": (k, n)}
-    a, b = (draw(calls, r * c, rng, SPREAD, name).reshape(r, c) for name, (r, c) in shapes.items())
+    a, b = draw_matrices(calls, (m, n, k), rng, SPREAD)
     d = calls.ask_twice(a, b)
     if k > 1 and m * n > 1 and len(np.unique(d)) == 1:
         found.append(f"every element of D is {d[0, 0]:#x}, whatever A and B are")
@@ -26,15 +26,26 @@ def check_soundness(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.
 
 
 def _uncounted(calls: ProductCalls, m: int, n: int, k: int) -> str:
-    """Ones in, K out: a lane that is dropped or taken twice is a number that is not K."""
+    """Ones in, K out: a lane that is dropped or taken twice is a number that is not K.
+
+    Where D cannot count to K, each column has ones on a part of the lanes alone; together they have all."""
     one: tuple[Floats, Floats] = np.ones((m, k)), np.ones((k, n))
-    expected = calls.values(calls.bits(np.array([float(k)]), calls.d))[0]
-    d = calls.values(calls.ask(calls.bits(one[0], calls.a), calls.bits(one[1], calls.b)))
-    wrong = np.argwhere(d != expected)
-    if not len(wrong) or k > 1 << (calls.d.fraction_bits + 1):
-        return ""
-    i, j = wrong[0]
-    return f"of ones D[{i}, {j}] is {d[i, j]:g}, not K = {k}; {of_which(len(wrong), d.size, 'element', 'are')} wrong"
+    parts = np.array_split(np.arange(k), max(1, -(-k // countable(calls.d))))
+    for start in range(0, len(parts), n):
+        live = [parts[(start + j) % len(parts)] for j in range(n)]
+        if len(parts) > 1:
+            one[1][:] = 0
+            for j, lanes in enumerate(live):
+                one[1][lanes, j] = 1
+        d = calls.values(calls.ask(calls.bits(one[0], calls.a), calls.bits(one[1], calls.b)))
+        wrong = np.argwhere(d != [len(lanes) for lanes in live])
+        if len(wrong):
+            i, j = wrong[0]
+            first, last, count = live[j][0], live[j][-1], len(live[j])
+            meant = f"K = {k}" if len(parts) == 1 else f"{count}, with zeros beside lanes {first} to {last}"
+            which = of_which(len(wrong), d.size, "element", "are")
+            return f"of ones D[{i}, {j}] is {d[i, j]:g}, not {meant}; {which} wrong"
+    return ""
 
 
 def _leaks(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.Generator) -> str:
