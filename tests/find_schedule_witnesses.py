@@ -1,4 +1,4 @@
-"""Find a witness for every pair of shipped schedules of equal formats, and for every field of one moved to a neighbour.
+"""Find a witness for every pair of shipped schedules of equal formats, and for every field of any moved to a neighbour.
 
 ``python tests/find_schedule_witnesses.py`` writes ``tests/golden/schedule_witnesses.json`` (minutes); the tests compute
 both sides of each again.
@@ -16,11 +16,10 @@ import numpy as np
 
 from cases.random_products import Modelled
 from cases.schedule_neighbours import moved, shown_equal
-from cases.schedule_witnesses import FILE, REFUSED, SumWitness, read, witness
+from cases.schedule_witnesses import FILE, REFUSED, SumWitness, held, read, witness
 from mmaprobe import formats
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.search import sampled
-from mmaprobe.devices.products import open_product
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, known_schedules, schedule_named
@@ -36,6 +35,8 @@ COLUMNS = (
 """M and N of the shapes at which regions are compared."""
 SHORT = (1, 2, 3, 4, 5, 6, 8, 9, 11, 12)
 """Ks at which values are tried."""
+SHARED_AT = (17, 22, 30)
+"""K at which what workers share is compared: the length into which a tile's K is cut hangs on it."""
 TRIES = 60
 """Random rows and columns of each of these Ks."""
 
@@ -56,22 +57,23 @@ def shapes(*schedules: Schedule) -> Iterator[tuple[int, int]]:
     yield from sorted(every, key=lambda shape: (shape[0] * shape[1], shape))
 
 
-def kernels_at(schedule: Schedule, m: int, n: int) -> np.ndarray:
-    """Of each element the kernel."""
+def kernels_at(schedule: Schedule, m: int, n: int, k: int = 0) -> np.ndarray:
+    """Of each element the kernel; ``k`` where workers share it."""
     found = np.empty((m, n), object)
-    for kernel, rows, columns in schedule.areas(m, n):
+    for kernel, rows, columns in schedule.areas(m, n, k):
         for i, j in product(rows, columns):
             found[i, j] = kernel
     return found
 
 
-def separate(p: Schedule, q: Schedule, name: str, short: bool = False) -> SumWitness | None:
+def separate(p: Schedule, q: Schedule, short: bool = False) -> SumWitness | None:
     """The first witness found of which q gives other bits than p, or none; ``short``: values of few lanes first."""
     seen = set[tuple[GemmKernel, GemmKernel]]()
-    for m, n in shapes(p, q):
-        own = kernels_at(p, m, n)
+    ks = SHARED_AT if any(kernel.ranges.cut == "stream_k" for kernel in p.kernels) else (0,)
+    for (m, n), k in product(shapes(p, q), ks):
+        own = kernels_at(p, m, n, k)
         try:
-            other = kernels_at(q, m, n)
+            other = kernels_at(q, m, n, k)
         except UsageError as error:
             i, j = map(int, re.findall(r"\((\d+), (\d+)\)", str(error))[0])
             return by_values(p, q, own[i, j], own[i, j], (m, n), (i, j))
@@ -81,7 +83,7 @@ def separate(p: Schedule, q: Schedule, name: str, short: bool = False) -> SumWit
                 continue
             seen.add(pair)
             found = by_values(p, q, *pair, (m, n), (i, j)) if short and differs_short(*pair) else None
-            found = found or by_masks(p, q, *pair, (m, n), (i, j), name) or by_values(p, q, *pair, (m, n), (i, j))
+            found = found or by_masks(p, q, *pair, (m, n), (i, j), k) or by_values(p, q, *pair, (m, n), (i, j))
             if found is not None:
                 return found
     return None
@@ -93,11 +95,11 @@ def differs_short(one: GemmKernel, two: GemmKernel) -> bool:
 
 
 def by_masks(
-    p: Schedule, q: Schedule, one: GemmKernel, two: GemmKernel, sides: tuple[int, int], at: tuple[int, int], name: str
+    p: Schedule, q: Schedule, one: GemmKernel, two: GemmKernel, sides: tuple[int, int], at: tuple[int, int], only: int
 ) -> SumWitness | None:
-    """Two lanes that meet in sums of other sizes, at the smallest K."""
-    calls = ProductCalls(open_product(f"gemm:{name}"), 0)
-    for k in lengths((one, two), max(p.scope.least_k, q.scope.least_k)):
+    """Two lanes that meet in sums of other sizes, at the smallest K, or at this one (0: any)."""
+    calls = ProductCalls(Modelled(p), 0)
+    for k in [only] if only else lengths((one, two), max(p.scope.least_k, q.scope.least_k)):
         lanes = sampled(k, np.random.default_rng(k))
         differ = np.flatnonzero(order_of(one, k).sizes(*lanes) != order_of(two, k).sizes(*lanes))
         if not len(differ):
@@ -156,28 +158,28 @@ def told_apart(found: SumWitness, p: Schedule, q: Schedule) -> SumWitness | None
 def main() -> None:
     """Find what the file lacks."""
     shipped = {name: schedule_named(name) for name in known_schedules()}
-    held = read() if FILE.exists() else {"pairs": [], "witnesses": {}}
+    stored = read() if FILE.exists() else {"pairs": [], "witnesses": {}}
     pairs, every = [], {}
     for first, second in combinations(shipped, 2):
         p, q = shipped[first], shipped[second]
         if (p.a, p.b, p.d) == (q.a, q.b, q.d):
-            found = separate(p, q, first, short=True)
+            found = separate(p, q, short=True)
             assert found is not None, f"nothing separates {first} and {second}"
             pairs.append([first, second, *found.row(), found.answer(q)])
             print(first, second, found.shape)
-    for name, schedule in shipped.items():
+    for name, schedule in held().items():
         every[name] = [
-            each for each in map(witness, held["witnesses"].get(name, [])) if each.answer(schedule) == each.d
+            each for each in map(witness, stored["witnesses"].get(name, [])) if each.answer(schedule) == each.d
         ]
         for path, value, other in moved(schedule):
             if any(each.answer(other) != each.d for each in every[name]) or shown_equal(schedule, other):
                 continue
-            found = separate(schedule, other, name)
+            found = separate(schedule, other)
             print(name, path, value, None if found is None else found.shape, flush=True)
             if found is not None:
                 every[name].append(found)
         rows = {one: [each.row() for each in kept] for one, kept in every.items()}
-        FILE.write_text(_text(pairs, held["witnesses"] | rows), "utf-8")
+        FILE.write_text(_text(pairs, stored["witnesses"] | rows), "utf-8")
 
 
 def _text(pairs: list[list[object]], rows: dict[str, list[list[object]]]) -> str:

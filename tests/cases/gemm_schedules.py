@@ -26,6 +26,7 @@ from mmaprobe.parameters.schedule import (
 DOT = GemmStep("primitive", "x86-64", "VDPBF16PS[bf16,bf16->f32]")
 SCOPE = Scope("none")
 PLAIN = GemmKernel("plain", Ranges(), Join("f32"), Accumulators("f32"))
+SHARED = Ranges("stream_k", tile=(4, 6, 8), workers=3, group=2)
 ONE = Schedule("f32", "f32", "f32", SCOPE, (PLAIN,), (Region("plain"),), "f32")
 
 lengths = st.integers(1, 9)
@@ -40,6 +41,14 @@ ranges = st.one_of(
         half=st.sampled_from(("down", "up", "below")),
     ),
     st.builds(Ranges, st.just("ceil_split"), st.none(), st.integers(1, 4), st.integers(1, 5)),
+)
+shared = st.builds(
+    Ranges,
+    st.just("stream_k"),
+    tile=st.tuples(st.integers(1, 3), st.integers(1, 3), st.sampled_from((2, 4, 6))),
+    workers=st.integers(1, 9),
+    group=st.integers(1, 3),
+    groups_of=st.sampled_from(("rows", "columns")),
 )
 
 
@@ -69,7 +78,7 @@ def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
     promotions = st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide))
     promotion = None if own.rest == "after" else draw(promotions)
     tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
-    return GemmKernel(name, draw(ranges), join, own, step, promotion, tail)
+    return GemmKernel(name, draw(ranges | shared), join, own, step, promotion, tail)
 
 
 @st.composite

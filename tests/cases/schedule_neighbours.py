@@ -13,7 +13,7 @@ from mmaprobe.derivation.schedules.certificate import EQUAL, certify, neighbours
 from mmaprobe.derivation.schedules.values import Formats
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.schedule import Bands, GemmKernel, Region, Schedule
+from mmaprobe.parameters.schedule import Bands, GemmKernel, Ranges, Region, Schedule
 
 TO_SIDE = 700
 """Lengths of an axis up to which all are compared."""
@@ -27,6 +27,13 @@ def moved(schedule: Schedule) -> Iterator[tuple[str, str, Schedule]]:
         for place, name, value, other in neighbours(kernel, _formats(schedule).sums):
             kernels = (*schedule.kernels[:number], other, *schedule.kernels[number + 1 :])
             yield f"{kernel.name}.{place}.{name}", str(value), replace(schedule, kernels=kernels)
+        for value in _near(kernel.ranges, "tile", kernel.ranges.tile):
+            try:
+                other = replace(kernel, ranges=replace(kernel.ranges, tile=value))
+            except UsageError:
+                continue
+            kernels = (*schedule.kernels[:number], other, *schedule.kernels[number + 1 :])
+            yield f"{kernel.name}.ranges.tile", str(value), replace(schedule, kernels=kernels)
     for number, region in enumerate(schedule.regions):
         for path, value, other in _of_record(region):
             regions = (*schedule.regions[:number], other, *schedule.regions[number + 1 :])
@@ -99,8 +106,17 @@ def _said(kernel: GemmKernel, formats: Formats) -> list[str]:
     return [each.why for each in certify(kernel, (), (), np.ones((1, 1), bool), formats)]
 
 
+<<<<<<< HEAD
 def _equal_kernels(one: GemmKernel, two: GemmKernel, formats: Formats) -> str:
     for (place, name, _, other), why in zip(neighbours(one, formats.sums), _said(one, formats), strict=True):
+=======
+def _equal_kernels(one: GemmKernel, two: GemmKernel) -> str:
+    if one.ranges.cut == "stream_k":  # how K is cut is no reason why another field is without effect
+        plain = Ranges("uniform", 8)
+        same = one.ranges == two.ranges
+        return _equal_kernels(replace(one, ranges=plain), replace(two, ranges=plain)) if same else ""
+    for (place, name, _, other), why in zip(neighbours(one), _said(one), strict=True):
+>>>>>>> e22
         if other == two and why == EQUAL.get((place, name)):
             return why
     same = replace(two, ranges=one.ranges) == one

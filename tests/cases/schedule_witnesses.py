@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from cases.gemm_schedules import ONE, PLAIN, SHARED
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm import Gemm
-from mmaprobe.parameters.schedule import Schedule, Scope
+from mmaprobe.parameters.schedule import Schedule, Scope, known_schedules, schedule_named
 
+SHARED_K = "stream_k"
+"""The schedule that no library is known to have: one of f32 in which workers share K."""
 FILE = Path(__file__).parents[1] / "golden" / "schedule_witnesses.json"
 REFUSED = -1
 """What a schedule answers whose regions overlap, or leave a gap, at this shape."""
@@ -54,6 +57,13 @@ class SumWitness:
     def row(self) -> list[Any]:
         """As the file has it."""
         return [*self.shape, *self.at, *self.fill, list(self.lanes), list(self.a), list(self.b), self.d]
+
+
+def held() -> dict[str, Schedule]:
+    """The schedules of which the file has witnesses, by name: those that ship, and ``SHARED_K``."""
+    kernel = replace(PLAIN, ranges=replace(SHARED, workers=5))
+    shared = replace(ONE, c=None, kernels=(kernel,))
+    return {name: schedule_named(name) for name in known_schedules()} | {SHARED_K: shared}
 
 
 def read() -> dict[str, Any]:

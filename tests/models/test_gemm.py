@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import mmaprobe
-from cases.gemm_schedules import DOT, ONE, PLAIN, bands, operands, ranges, schedules
+from cases.gemm_schedules import DOT, ONE, PLAIN, SHARED, bands, operands, ranges, schedules
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models import engine
@@ -65,7 +65,7 @@ def test_every_schedule_as_in_exact_fractions(
         patch.setenv("MMAPROBE_ISA", build)
         d = models.gemm(made)(a, b, c)
     for i, j in rng.permutation(list(np.ndindex(m, n)))[:SOME]:
-        kernel = oracle.kernel_of(table, i, j, m, n)
+        kernel = oracle.kernel_of(table, i, j, m, n, k)
         assert kernel is not None
         one = oracle.Element(table, kernel, a[i].tolist(), b[:, j].tolist(), primitive)
         assert d[i, j] == one.value(None if c is None else int(c[i, j])), (i, j)
@@ -110,6 +110,33 @@ def test_rules_of_ranges() -> None:
     assert cut(Ranges("residue_first", 64), 130) == [2, 64, 64]
     assert cut(Ranges("ceil_split", unit=8, parts=3), 100) == [40, 40, 20]
     assert cut(Ranges("given", lengths=(3, 4)), 7) == [3, 4]
+
+
+def cuts(made: Schedule, m: int, n: int, k: int) -> dict[tuple[int, int], list[int]]:
+    """Of each element the lengths of its ranges."""
+    return {
+        (int(i), int(j)): [len(part) for part in kernel.ranges.of(k)]
+        for kernel, rows, columns in made.areas(m, n, k)
+        for i in rows
+        for j in columns
+    }
+
+
+def test_workers_share_the_tiles() -> None:
+    """Four tiles of three units and three workers: shares begin at units 0, 4 and 8 of twelve."""
+
+    def told(rule: Ranges, k: int = 22) -> list[list[int]]:
+        """Of the elements at the corners: down the first column of tiles, then the second."""
+        found = cuts(replace(ONE, kernels=(replace(PLAIN, ranges=rule),)), 7, 9, k)
+        assert len(found) == 7 * 9
+        return [found[i, j] for j in (0, 8) for i in (0, 6)]
+
+    assert told(SHARED) == [[22], [8, 14], [16, 6], [22]]
+    assert told(replace(SHARED, group=1)) == [[22], [16, 6], [8, 14], [22]]
+    assert told(replace(SHARED, groups_of="columns")) == [[22], [16, 6], [8, 14], [22]]
+    assert told(replace(SHARED, workers=60)) == [[8, 8, 6]] * 4
+    assert told(replace(SHARED, workers=1)) == [[22]] * 4
+    assert told(SHARED, 0) == [[]] * 4
 
 
 @pytest.mark.parametrize(("order", "sum_of_all"), [("chain", 0), ("last_first", 1), ("pairwise", 0)])
@@ -311,6 +338,7 @@ def asked(made: Schedule, m: int = 2, n: int = 2, k: int = 4) -> None:
 GAP = (Region("plain", Bands(pieces=(2,))),)
 TWICE = (Region("plain", columns=Bands(least=2)), Region("plain", Bands(pieces=(2,), places=(1,))))
 SPLIT = to_text(ONE).replace("join = { ", "join = { splits = 2, ")
+ODD = replace(PLAIN, step=DOT, ranges=replace(SHARED, tile=(4, 6, 7)))
 OTHER = replace(PLAIN, step=replace(DOT, primitive="VDPBF16PS"))
 BROKEN: list[tuple[Callable[[], object], str]] = [
     (lambda: asked(replace(ONE, regions=GAP), 3), r"element (2, 0) of 3 x 2 lies in no region"),
@@ -319,6 +347,17 @@ BROKEN: list[tuple[Callable[[], object], str]] = [
     (lambda: Ranges("given", lengths=(3, 4)).of(6), "k = 6 and more are used, which are not there"),
     (lambda: Ranges("uniform"), "length is missing; uniform takes length"),
     (lambda: Ranges("uniform", 3, parts=2), "parts is 2; uniform takes length"),
+    (lambda: replace(SHARED, workers=0), "workers is 0; it must be a whole number from 1 to 65536"),
+    (lambda: replace(SHARED, workers=None), "workers is missing; stream_k takes tile, workers, group, groups_of"),
+    (lambda: replace(SHARED, group=0), "group is 0; it must be a whole number from 1"),
+    (lambda: replace(SHARED, tile=(4, 6)), "tile is [4, 6]; it must be three lengths: M and N of a tile, K of a unit"),
+    (lambda: replace(SHARED, tile=(4, 0, 8)), "tile is 0; it must be a whole number from 1"),
+    (lambda: replace(SHARED, length=3), "length is 3; stream_k takes tile, workers, group, groups_of"),
+    (lambda: Ranges("uniform", 3, group=2), "group is 2; uniform takes length"),
+    (lambda: SHARED.of(22), "stream_k cuts K by tile; ask for the areas of a shape"),
+    (lambda: Bands(SHARED), "blocks is stream_k; workers share K alone"),
+    (lambda: list(replace(SHARED, tile=(1, 1, 8)).areas(1025, 1024, 8)), "have 1,049,600 tiles; workers share at most"),
+    (lambda: models.gemm(replace(ONE, a="bf16", b="bf16", kernels=(ODD,))), "a unit of work is 7 k; it must be whole"),
     (lambda: Accumulators("f32", 2, block=3), "block is 3; it must be a multiple of count * run = 2"),
     (lambda: Accumulators("s32"), "format is s32; it must be a float with a sign"),
     (lambda: GemmStep("fma", "x86-64"), "architecture is 'x86-64'; fma takes none"),

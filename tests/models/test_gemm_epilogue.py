@@ -111,7 +111,7 @@ class Asked:
 
     def tree(self, i: int, j: int) -> oracle.Epilogue:
         """The epilogue of an element."""
-        kernel = oracle.kernel_of(self.table, i, j, self.m, self.n)
+        kernel = oracle.kernel_of(self.table, i, j, self.m, self.n, self.a.shape[1])
         assert kernel is not None
         primitive = to_table(load("x86-64").entries[DOT.primitive].datapath)
         one = oracle.Element(self.table, kernel, self.rows[i], self.b[:, j].tolist(), primitive)

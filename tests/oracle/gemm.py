@@ -47,6 +47,29 @@ def starts(rule: Table, k: int) -> list[int]:
     return found
 
 
+def shared(rule: Table, at: tuple[int, int], sides: tuple[int, int], k: int) -> list[int]:
+    """Where workers cut the K of one element's tile, unit of work by unit: the lengths."""
+    tile, workers, high = lengths_in(rule["tile"]), rule["workers"], rule.get("group", 1)
+    turned = rule.get("groups_of") == "columns"
+    tiles = [(sides[axis] + tile[axis] - 1) // tile[axis] for axis in range(2)]
+    along, across = tiles[::-1] if turned else tiles
+    visits = [
+        (i, j) for first in range(0, along, high) for j in range(across) for i in range(first, min(first + high, along))
+    ]
+    own = (at[0] // tile[0], at[1] // tile[1])
+    visit, units = visits.index(own[::-1] if turned else own), (k + tile[2] - 1) // tile[2]
+    every = units * len(visits)
+    whose = [max(w for w in range(workers) if w * every // workers <= visit * units + unit) for unit in range(units)]
+    found: list[int] = []
+    for unit, worker in enumerate(whose):
+        length = min(tile[2], k - unit * tile[2])
+        if unit and whose[unit - 1] == worker:
+            found[-1] += length
+        else:
+            found.append(length)
+    return found
+
+
 def is_in(rule: Table, place: int, length: int) -> bool:
     """Whether one place of an axis is chosen."""
     borders = starts(rule.get("blocks", {}), length)
@@ -69,8 +92,8 @@ def is_in(rule: Table, place: int, length: int) -> bool:
     return False
 
 
-def kernel_of(schedule: Table, i: int, j: int, m: int, n: int) -> Table | None:
-    """The kernel of an element; None where no region has it, or two."""
+def kernel_of(schedule: Table, i: int, j: int, m: int, n: int, k: int) -> Table | None:
+    """The kernel of an element, what workers share of its K written out; None where no region has it, or two."""
     found = [
         region["kernel"]
         for region in schedule["regions"]
@@ -78,7 +101,11 @@ def kernel_of(schedule: Table, i: int, j: int, m: int, n: int) -> Table | None:
     ] or [region["kernel"] for region in schedule["regions"] if region.get("rest")]
     if len(found) != 1:
         return None
-    return next(kernel for kernel in schedule["kernels"] if kernel["name"] == found[0])
+    kernel = next(kernel for kernel in schedule["kernels"] if kernel["name"] == found[0])
+    if kernel["ranges"].get("cut") != "stream_k":
+        return kernel
+    lengths = shared(kernel["ranges"], (i, j), (m, n), k)
+    return {**kernel, "ranges": {"cut": "given", "lengths": ",".join(map(str, lengths))}}
 
 
 def _special(fmt: str) -> Table:

@@ -100,12 +100,24 @@ def test_compiled_kernels_that_do_not_are_told(name: str) -> None:
     assert [line for line in found if re.search(said, line)], found
 
 
+def cuts(product: WarpSpecialised) -> list[list[int]]:
+    """Lengths of the parts of each tile, in the order of tiles."""
+    found = {
+        (int(i), int(j)): [len(part) for part in kernel.ranges.of(product.k)]
+        for kernel, rows, columns in product.schedule().areas(product.m, product.n, product.k)
+        for i in rows
+        for j in columns
+    }
+    tiles = map(product.order, range(product.order.steps))
+    return [found[m * product.tile[0], n * product.tile[1]] for m, n in tiles]
+
+
 def test_where_k_is_cut() -> None:
     """Split-K cuts whole slots, the last part is what is left; stream-K cuts where a worker's share ends."""
-    assert SPLIT.cuts(0) == (128, 72)
-    assert replace(SPLIT, k=192).cuts(0) == (64, 64, 64)
-    assert [STREAM.cuts(tile) for tile in range(4)] == [(200,), (64, 136), (128, 72), (200,)]
-    assert [len(kernel.ranges.lengths) for kernel in STREAM.schedule().kernels] == [1, 2, 2]
+    assert cuts(SPLIT) == [[128, 72]] * 4
+    assert cuts(replace(SPLIT, k=192)) == [[64, 64, 64]] * 4
+    assert cuts(STREAM) == [[200], [64, 136], [128, 72], [200]]
+    assert [each.most_parts for each in (SMALL, SPLIT, STREAM)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize("product", [SMALL, TURNS, SPLIT, STREAM], ids=["cooperative", "pingpong", "split", "stream"])

@@ -176,7 +176,7 @@ class Gemm(Showing):
         d = np.empty(shape, dtype) if out is None else out
         largest = np.zeros(len(self.schedule.amax), np.uint64)
         there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
-        for kernel, *area in self.schedule.areas(m, n):
+        for kernel, *area in self.schedule.areas(m, n, k):
             at = [np.flatnonzero(np.isin(asked, part)) for asked, part in zip(wanted, area, strict=True)]
             path = self._datapath(kernel) if kernel.step.by == "primitive" else None
             made = gemm_program(self.schedule, kernel, path, k, there)
@@ -239,13 +239,15 @@ class Gemm(Showing):
         return evaluator(path)(path, pairs).reshape(codes.shape)
 
     def _datapath(self, kernel: GemmKernel) -> Datapath:
-        """What a primitive's step of the kernel is; UsageError where its formats are others."""
+        """What a primitive's step of the kernel is; UsageError where its formats are others, or workers cut one."""
         to = kernel.accumulators.format
         found = kernel.step.datapath(self.architecture)
         own = f"A {self.schedule.a}, B {self.schedule.b}, accumulator {to}"
         takes = f"A {found.a}, B {found.b}, accumulator {found.d}"
         if own != takes:
             raise UsageError(f"{kernel.step.primitive} takes {takes}, the schedule has {own}")
+        if kernel.ranges.tile and kernel.ranges.tile[2] % found.k:
+            raise UsageError(f"a unit of work is {kernel.ranges.tile[2]} k; it must be whole steps of {found.k}")
         return found
 
 

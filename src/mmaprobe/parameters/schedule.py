@@ -4,7 +4,7 @@ A schedule cuts the result into regions by rule, and gives each the kernel that 
 (``docs/gemm.md``).  It is a file of its own, TOML, and knows nothing of a shape until it is asked: ``Ranges.of`` and
 ``Bands.of`` follow the rules for one K, M or N.
 
-What is done to operands before and to sums after is ``epilogue``'s; stream-K has no word here.
+What is done to operands before and to sums after is ``epilogue``'s, how workers share K ``stream_k``'s.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.described import says
 from mmaprobe.parameters.epilogue import MOST_NODES, SUM, Compute, Input, Scaling, check_epilogue, check_float
 from mmaprobe.parameters.lookup import parameters_of
+from mmaprobe.parameters.stream_k import Shares
 from mmaprobe.parameters.table import read_record, write_record
 
 SCHEMA = 1
@@ -35,6 +36,8 @@ LONGEST = 1 << 30
 """Largest K, M or N, and largest length that a rule may say."""
 MOST_ACCUMULATORS = 64
 """Accumulators of one element at most: twice the vector registers that a processor has."""
+MOST_WORKERS = 1 << 16
+"""Workers that share K at most."""
 LAYOUTS = ("NN", "NT", "TN", "TT")
 """How A and B are stored: as they are, or (T) with rows and columns exchanged."""
 MOST_SCALES = 2
@@ -43,9 +46,13 @@ _AXES = {"m": "M", "n": "N", "k": "K", "batch": "the batch"}
 _READ_BY: dict[str, tuple[str, ...]] = {
     "whole": (), "uniform": ("length",), "halve_last": ("length", "half", "unit"),
     "halve_short": ("length", "half", "unit"), "ceil_split": ("parts", "unit"), "residue_first": ("length",),
-    "given": ("lengths",),
+    "given": ("lengths",), "stream_k": ("tile", "workers", "group", "groups_of"),
 }  # fmt: skip
-_UNSAID: dict[str, object] = {"length": None, "half": "down", "unit": 1, "parts": None, "lengths": ()}
+_UNSAID: dict[str, object] = {
+    "length": None, "half": "down", "unit": 1, "parts": None, "lengths": (), "tile": (), "workers": None, "group": 1,
+    "groups_of": "rows",
+}  # fmt: skip
+_OPTIONAL = ("half", "unit", "group", "groups_of")
 
 
 def _up(length: int, unit: int) -> int:
@@ -69,24 +76,31 @@ class Ranges:
     then, where it is more than ``length``, half, rounded by ``half``; then the rest.  ``halve_short``: as ``uniform``,
     but where K is above ``length`` and below twice as much the length is half of K, rounded by it.  ``ceil_split``:
     ``parts`` ranges of ceil(K / parts) rounded up to a multiple of ``unit``, the last one what is left; those of which
-    nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.
+    nothing is left are none.  ``given``: these ``lengths``, for the K that is their sum alone.  ``stream_k``: where a
+    worker's share of all products of the result ends, which is another place in each tile (``stream_k.Shares``).
 
     ``half``: to a whole number ``down`` or ``up`` and then up to a multiple of ``unit``; or to the multiple ``below``,
     which is one unit at least.
     """
 
-    cut: Literal["whole", "uniform", "halve_last", "halve_short", "ceil_split", "residue_first", "given"] = field(
-        default="whole", metadata=says("rule by which K is cut")
-    )
+    cut: Literal[
+        "whole", "uniform", "halve_last", "halve_short", "ceil_split", "residue_first", "given", "stream_k"
+    ] = field(default="whole", metadata=says("rule by which K is cut"))
     length: int | None = field(default=None, metadata=says("length of a range"))
     unit: int = field(default=1, metadata=says("what a length is rounded up to a multiple of"))
     parts: int | None = field(default=None, metadata=says("number of ranges"))
     lengths: tuple[int, ...] = field(default=(), metadata=says("the lengths one by one"))
     half: Literal["down", "up", "below"] = field(default="down", metadata=says("how half of K is rounded"))
+    tile: tuple[int, ...] = field(default=(), metadata=says("M and N of a tile, and K of a unit of work"))
+    workers: int | None = field(default=None, metadata=says("workers that share all products"))
+    group: int = field(default=1, metadata=says("rows, or columns, of tiles that are visited together"))
+    groups_of: Literal["rows", "columns"] = field(default="rows", metadata=says("what tiles are grouped by"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
         checks.whole("unit", self.unit, 1, LONGEST)
+        checks.whole("group", self.group, 1, LONGEST)
+        checks.whole("workers", self.workers, 1, MOST_WORKERS, optional=True)
         read = _READ_BY[self.cut]
         for name in ("length", "parts"):
             checks.whole(name, getattr(self, name), 1, LONGEST, optional=True)
@@ -96,17 +110,32 @@ class Ranges:
                 raise UsageError(
                     f"{name} is {brief(getattr(self, name))}; {self.cut} takes {', '.join(read) or 'none'}"
                 )
-            if not said and name in read and name not in ("half", "unit"):
+            if not said and name in read and name not in _OPTIONAL:
                 raise UsageError(f"{name} is missing; {self.cut} takes {', '.join(read)}")
         _check_lengths("lengths", self.lengths)
+        _check_lengths("tile", self.tile)
+        if self.cut == "stream_k" and len(self.tile) != 3:
+            raise UsageError(f"tile is {brief(self.tile)}; it must be three lengths: M and N of a tile, K of a unit")
 
     def of(self, k: int) -> tuple[range, ...]:
-        """The ranges of this K in order, every k once; UsageError where ``given`` lengths are those of another K."""
+        """The ranges of this K in order, every k once; UsageError where ``given`` lengths are those of another K, and
+        of ``stream_k``, which ``Schedule.areas`` asks for a shape."""
+        if self.cut == "stream_k":
+            raise UsageError("stream_k cuts K by tile; ask for the areas of a shape")
         ends = list(accumulate(self._lengths(k), initial=0))
         if ends[-1] != k:
             more = f"k = {ends[-1]} is left out" if ends[-1] < k else f"k = {k} and more are used, which are not there"
             raise UsageError(f"K is {k}, the lengths given add up to {ends[-1]}: {more}")
         return tuple(range(start, stop) for start, stop in pairwise(ends))
+
+    def areas(self, m: int, n: int, k: int) -> Iterator[tuple[Ranges, NDArray[np.intp], NDArray[np.intp]]]:
+        """Of ``stream_k`` the ranges of this K, and the rows and columns of all elements of M x N that have them."""
+        tile_m, tile_n, tile_k = self.tile
+        shares = Shares((tile_m, tile_n, tile_k), self.workers or 1, self.group, self.groups_of == "columns", (m, n, k))
+        down, across = np.arange(m) // tile_m, np.arange(n) // tile_n
+        for lengths, rows, columns in shares.areas():
+            ranges = Ranges("given", lengths=lengths) if len(lengths) > 1 else Ranges()
+            yield ranges, np.flatnonzero(np.isin(down, rows)), np.flatnonzero(np.isin(across, columns))
 
     def _lengths(self, k: int) -> Iterator[int]:
         if self.cut == "given":
@@ -352,6 +381,8 @@ class Bands:
 
     def __post_init__(self) -> None:
         checks.words("", self)
+        if self.blocks.cut == "stream_k":
+            raise UsageError("blocks is stream_k; workers share K alone")
         _check_lengths("lead", self.lead)
         _check_lengths("pieces", self.pieces)
         checks.whole("least", self.least, 0, LONGEST)
@@ -505,11 +536,23 @@ class Schedule:
         if self.epilogue and self.epilogue[-1].format != self.d:
             raise UsageError(f"the last value of the epilogue is {self.epilogue[-1].format}; D is {self.d}")
 
-    def areas(self, m: int, n: int) -> Iterator[tuple[GemmKernel, NDArray[np.intp], NDArray[np.intp]]]:
-        """The kernel, rows and columns of areas that hold each element of an M x N result once.
+    def areas(self, m: int, n: int, k: int) -> Iterator[tuple[GemmKernel, NDArray[np.intp], NDArray[np.intp]]]:
+        """The kernel, rows and columns of areas that hold each element of an M x N result of K products once.
 
+        What workers share is cut here: the kernel of such an area has the ranges that K has in its tiles.
         UsageError naming the first element that no region has, or two.
         """
+        for kernel, rows, columns in self._regions(m, n):
+            if kernel.ranges.cut != "stream_k":
+                yield kernel, rows, columns
+                continue
+            for ranges, down, across in kernel.ranges.areas(m, n, k):
+                here = np.intersect1d(rows, down), np.intersect1d(columns, across)
+                if here[0].size and here[1].size:
+                    yield replace(kernel, ranges=ranges), *here
+
+    def _regions(self, m: int, n: int) -> Iterator[tuple[GemmKernel, NDArray[np.intp], NDArray[np.intp]]]:
+        """The kernel, rows and columns of parts of regions that hold each element once."""
         kernels = {kernel.name: kernel for kernel in self.kernels}
         own = [region for region in self.regions if not region.rest]
         rest = next((region for region in self.regions if region.rest), None)

@@ -229,7 +229,7 @@ def _gives(schedule: Schedule, row: MappedShape, product: MatrixProduct) -> bool
     except UsageError:
         return False
     expected = dict[GemmKernel, NDArray[np.uint64]]()
-    for kernel, rows, columns in schedule.areas(m, n):
+    for kernel, rows, columns in schedule.areas(m, n, k):
         if kernel not in expected:
             expected[kernel] = np.array(computed(kernel, formats, row.asked), np.uint64)
         if (row.codes[np.ix_(rows, columns)] != expected[kernel]).any():

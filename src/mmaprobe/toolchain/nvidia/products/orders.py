@@ -172,7 +172,7 @@ def differences(read: Orders, schedule: Schedule, shape: tuple[int, int, int]) -
     """Where orders differ from those that a schedule states for a shape, a line each kind; [] where they do not."""
     m, n, k = shape
     stated: dict[tuple[int, int], Order] = {}
-    for kernel, rows, columns in schedule.areas(m, n):
+    for kernel, rows, columns in schedule.areas(m, n, k):
         order = stated_order(kernel, k)
         stated |= {(int(row), int(column)): order for row in rows for column in columns}
     wrong: Counter[tuple[Order, Order]] = Counter()

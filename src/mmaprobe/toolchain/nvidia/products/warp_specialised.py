@@ -7,7 +7,7 @@ matrices in shared memory, whose descriptors the instruction is given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import Literal
 
 from mmaprobe.catalog.descriptors import descriptor
 from mmaprobe.catalog.lookup import instruction, lowering
@@ -16,7 +16,6 @@ from mmaprobe.catalog.tile_orders import TileOrder, grouped, turned
 from mmaprobe.errors import UsageError, brief
 from mmaprobe.parameters.schedule import (
     Accumulators,
-    Bands,
     GemmKernel,
     GemmStep,
     Join,
@@ -152,45 +151,28 @@ class WarpSpecialised:
         """The protocol between producer and consumers."""
         return ring(self.stages, self.pingpong)
 
-    def cuts(self, tile: int) -> tuple[int, ...]:
-        """Lengths along K of the parts of a tile, in order."""
-        ends = set(range(self.share, self.steps, self.share))
+    @property
+    def ranges(self) -> Ranges:
+        """How K of a tile is cut: not at all, into parts of whole slots, or by the workers' shares of all slots."""
         if self.stream:
-            begun, every = tile * self.steps, self.order.steps * self.steps
-            bounds = (worker * every // self.workers - begun for worker in range(self.workers))
-            ends = {bound for bound in bounds if 0 < bound < self.steps}
-        places = [0, *(end * TILE_K for end in sorted(ends)), self.k]
-        return tuple(stop - start for start, stop in pairwise(places))
+            groups_of: Literal["rows", "columns"] = "columns" if self.turned else "rows"
+            tile = (*self.tile, TILE_K)
+            return Ranges("stream_k", tile=tile, workers=self.workers, group=self.group, groups_of=groups_of)
+        return Ranges("ceil_split", parts=self.parts, unit=TILE_K) if self.parts > 1 else Ranges()
 
     @property
     def most_parts(self) -> int:
         """Parts of the tile that has most."""
-        return max(len(self.cuts(tile)) for tile in range(self.order.steps))
+        return max(len(kernel.ranges.of(self.k)) for kernel, *_ in self.schedule().areas(self.m, self.n, self.k))
 
     def schedule(self) -> Schedule:
         """The order of every sum: a chain of the instruction's primitive for each part, and parts added in order."""
         (primitive,) = lowering(instruction(self.opcode, self.architecture), self.architecture).primitives
         step = GemmStep("primitive", self.architecture, primitive)
-
-        def kernel(name: str, ranges: Ranges) -> GemmKernel:
-            return GemmKernel(name, ranges, Join("f32", start="first"), Accumulators("f32"), step)
-
-        source = f"csrc/{TEMPLATE}"
-        scope = Scope("mmaprobe", call="warp-specialised", layouts=("NN",), source=source)
-        if not self.stream:
-            ranges = Ranges("ceil_split", parts=self.parts, unit=TILE_K) if self.parts > 1 else Ranges()
-            return Schedule(self.operands, self.operands, "f32", scope, (kernel("tile", ranges),), (Region("tile"),))
-        scope = Scope("mmaprobe", call="warp-specialised, stream-K", layouts=("NN",), source=source,
-                      least_m=self.m, most_m=self.m, least_n=self.n, most_n=self.n, least_k=self.k, most_k=self.k,
-                      )  # fmt: skip
-        names: dict[tuple[int, ...], str] = {}
-        regions = []
-        for tile in range(self.order.steps):
-            name = names.setdefault(self.cuts(tile), f"cut {len(names)}")
-            m, n = self.order(tile)
-            regions.append(Region(name, _band(self.m, self.tile[0], m), _band(self.n, self.tile[1], n)))
-        kernels = tuple(kernel(name, Ranges("given", lengths=lengths)) for lengths, name in names.items())
-        return Schedule(self.operands, self.operands, "f32", scope, kernels, tuple(regions))
+        tile = GemmKernel("tile", self.ranges, Join("f32", start="first"), Accumulators("f32"), step)
+        call = "warp-specialised, stream-K" if self.stream else "warp-specialised"
+        scope = Scope("mmaprobe", call=call, layouts=("NN",), source=f"csrc/{TEMPLATE}")
+        return Schedule(self.operands, self.operands, "f32", scope, (tile,), (Region("tile"),))
 
     def source(self) -> Source:
         """CUDA C++; its launch has ``workers`` CTAs."""
@@ -227,12 +209,6 @@ class WarpSpecialised:
             shared_matrix(LINES, 16, 16, 128, sbo=8 * 128),
             shared_matrix(self.tile[1], 16, 16, 128, major="mn_major", lbo=TILE_K * 128, sbo=8 * 128),
         )
-
-
-def _band(length: int, size: int, number: int) -> Bands:
-    """One tile's rows or columns."""
-    whole, left = divmod(length, size)
-    return Bands(lead=(size,) * whole + ((left,) if left else ()), take=(number,))
 
 
 def describe(name: str, of: SharedMatrix) -> str:
