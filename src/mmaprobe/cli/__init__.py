@@ -11,6 +11,7 @@ import os
 import sys
 from codecs import lookup
 from contextlib import suppress
+from shutil import get_terminal_size
 from typing import TextIO
 
 import typer
@@ -23,6 +24,7 @@ from mmaprobe.devices.waiting import telling
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
+from mmaprobe.report.console import folded
 
 __all__ = [
     "derive",
@@ -118,6 +120,8 @@ def _say(message: str) -> None:
     """A line on standard error, where that can be written."""
     line = printable(f"mmaprobe: {message}")
     if sys.stderr is not None:
+        if sys.stderr.isatty():
+            line = folded(line, get_terminal_size().columns)
         try:
             encoding = sys.stderr.encoding or "utf-8"
             print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)

@@ -6,9 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from mmaprobe.report.console import ENDLESS
 
 GAP = 2
 """Spaces between two columns."""
@@ -65,6 +68,35 @@ class FittedTable:
                 lines.append(f"{'':{GAP}}{name:{names}}{'':{GAP}}{wrapped[0]}".rstrip())
                 lines += [f"{'':{names + 2 * GAP}}{line}" for line in wrapped[1:]]
         return lines
+
+
+class RuledTable:
+    """Rows that come one by one, a rule below their columns' names; none of it is cut off: cards where it is too
+    wide."""
+
+    def __init__(self, title: str, *columns: str) -> None:
+        self.title, self.columns = title, columns
+        self.rows: list[tuple[str, ...]] = []
+
+    def add_row(self, *cells: str) -> None:
+        """A row, whose last cells may be left out."""
+        self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        drawn = Table(box=SIMPLE_HEAD, title=self.title, title_justify="left", title_style="bold", pad_edge=False)
+        for column in self.columns:
+            drawn.add_column(column, no_wrap=True)
+        for row in self.rows:
+            drawn.add_row(*map(Text, row))
+        if console.measure(drawn, options=options.update(max_width=ENDLESS)).maximum <= options.max_width:
+            yield drawn
+        else:
+            yield Text(f"{self.title}\n", style="bold")
+            named = tuple(
+                (f"{self.columns[0]} {row[0]}" if row[0][:1].isdigit() else row[0], *row[1:]) for row in self.rows
+            )
+            cards = FittedTable(self.columns, named, ()).cards(options.max_width)
+            yield Text("\n".join([*cards, ""]), no_wrap=True, overflow="ignore")
 
 
 def _longest(words: Sequence[str]) -> int:
