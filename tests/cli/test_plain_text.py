@@ -137,3 +137,25 @@ def test_the_last_lines_of_a_run_break_between_words() -> None:
     lines = shown(SummaryTable(RunSummary("cpu", {}, "run", "0.1.0", 1, (row,), evidence="e")), 60)
     assert max(map(len, lines)) <= 60
     assert " ".join(" ".join(lines).split()).endswith(f"evidence: e {MEANING}")
+
+
+def test_a_row_of_counts_is_one_line_where_it_is_too_wide() -> None:
+    rows = [{"architecture": "gfx942", "forms": 57, "split": 0, "published": 1136, "predicted": 19}]
+    lines = shown(table(rows, tuple(rows[0])), 40)
+    assert lines == ["gfx942", "  forms 57 · published 1,136 ·", "  predicted 19"]
+
+
+@pytest.mark.parametrize(
+    ("words", "next_command"),
+    [
+        ("explain sm_90a", "mmaprobe explain --help"),
+        ("nonsense", "mmaprobe --help"),
+        ("run --devce cpu", "mmaprobe run --help"),
+        ("plot tree sm_90a", "mmaprobe plot tree --help"),
+        ("report nowhere", "mmaprobe evidence list"),
+        ("corpus list nowhere", "mmaprobe corpus import"),
+    ],
+)
+def test_a_mistake_names_the_next_command(words: str, next_command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert f"; {next_command}" in capsys.readouterr().err.replace("see ", "")

@@ -55,14 +55,25 @@ class FittedTable:
             over -= cut
         return natural
 
+    def _counts(self, row: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Names and numbers of a row that has little else."""
+        found = [(n, t) for n, t, right in zip(self.columns, row, self.numeric, strict=True) if right]
+        return found if 2 * len(found) > len(row) else []
+
     def cards(self, width: int) -> list[str]:
-        """The rows one below the other: the first column as a heading, the others named; lines break between words."""
+        """The rows one below the other: the first column as a heading, the others named; lines break between words.
+
+        Of a row that is numbers above all, those that are not 0 stand in one line.
+        """
         lines = [self.title] if self.title else []
         names = max(map(len, self.columns[1:]), default=0)
         for row in self.rows:
             lines += [*(lines and [""]), row[0]]
+            counts = [f"{name}\xa0{text}" for name, text in self._counts(row) if text != "0"]
+            if counts:
+                lines += [f"{'':{GAP}}{line}" for line in _wrapped(" · ".join(counts), max(width - GAP, 1))]
             for name, text in zip(self.columns[1:], row[1:], strict=True):
-                if not text:
+                if not text or (name, text) in self._counts(row):
                     continue
                 wrapped = _wrapped(text, max(width - names - 2 * GAP, 1))
                 lines.append(f"{'':{GAP}}{name:{names}}{'':{GAP}}{wrapped[0]}".rstrip())
@@ -95,7 +106,7 @@ class RuledTable:
             named = tuple(
                 (f"{self.columns[0]} {row[0]}" if row[0][:1].isdigit() else row[0], *row[1:]) for row in self.rows
             )
-            cards = FittedTable(self.columns, named, ()).cards(options.max_width)
+            cards = FittedTable(self.columns, named, (False,) * len(self.columns)).cards(options.max_width)
             yield Text("\n".join([*cards, ""]), no_wrap=True, overflow="ignore")
 
 
@@ -110,4 +121,5 @@ def _from_its_words(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line.replace("\xa0", " ") for line in lines]
