@@ -104,6 +104,19 @@ def plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("ch", "sh", "ss", "x")) else "s")
 
 
+def human(count: int) -> str:
+    """A count as people say it, three digits of it: ``12.3 M``, ``340``."""
+    for limit, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= limit - limit // 2000:  # three digits of it are those of the unit
+            return f"{count / limit:.3g} {unit}" if count % limit else f"{count // limit} {unit}"
+    return str(count)
+
+
+def per_second(rate: float) -> str:
+    """A rate as people say it, whatever its size: ``5.1 M/s``, ``12 k/s``, ``340/s``, ``0.25/s``."""
+    return f"{human(round(rate))}/s" if rate >= 10 else f"{rate:.2g}/s"
+
+
 def of_which(number: int, whole: int, noun: str, verb: str) -> str:
     """``1 of 12 vectors differs``, ``2 of 12 vectors differ``: the verb is that of several."""
     if number == 1:

@@ -157,7 +157,7 @@ def test_a_derivation_takes_an_allowance_and_fresh_vectors(capsys: pytest.Captur
     assert main([*derive, "--fresh", "700"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert ", 700 fresh ones agree" in said
-    assert "no black box of 700 vectors excludes those on fewer than 1 in 233" in said
+    assert "700 vectors exclude (at 95 %) those that 1 in 233 of them or more" in said
 
 
 def test_the_package_is_a_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -185,7 +185,7 @@ def test_exact_says_what_it_covers() -> None:
     assert covered.answers > 480_000 + (1 << 14)
     line = coverage_line(covered)
     assert "every pair of significands right in every lane (16,384 vectors)" in line
-    assert "no black box of 480,000 vectors excludes those on fewer than 1 in 160,000 of them (95 %)" in line
+    assert "480,000 vectors exclude (at 95 %) those that 1 in 160,000 of them or more would show" in line
     assert found.form()["certificate"]["coverage"]["excluded_one_in"] == 160_000
 
 

@@ -94,7 +94,7 @@ def test_the_command_prints_the_table_and_json(capsys: pytest.CaptureFixture[str
     job = ["probe", "mma.m16n8k16.f32.f16.f16.f32", "--device", "model:sm_80", "--suite", "gnft2025"]
     assert main(job) == 0
     text = capsys.readouterr().out
-    assert "every word is that of: ampere" in text
+    assert "every answer is that of: ampere" in text
     assert "3f800000!" in text
     assert main([*job, "--json"]) == 0
     form: dict[str, Any] = json.loads(capsys.readouterr().out)

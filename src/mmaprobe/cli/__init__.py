@@ -11,7 +11,8 @@ import os
 import sys
 from codecs import lookup
 from contextlib import suppress
-from typing import TextIO
+from shutil import get_terminal_size
+from typing import Any, TextIO
 
 import typer
 
@@ -23,6 +24,7 @@ from mmaprobe.devices.waiting import telling
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
+from mmaprobe.report.console import folded
 
 __all__ = [
     "derive",
@@ -67,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
             code = INTERRUPTED
         except Exception as error:
             if hasattr(error, "format_message"):  # a click usage error
-                return _fail(error.format_message(), UsageError.exit_code)
+                return _fail(_mistake(error), UsageError.exit_code)
             if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
                 return _cannot_print(error)
             if isinstance(error, UnicodeEncodeError) and lookup(error.encoding) == lookup(sys.stdout.encoding):
@@ -85,6 +87,15 @@ def _run(arguments: list[str] | None) -> int:
     except SystemExit as error:  # how typer ends where nobody reads standard output any more
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from error
     return code if isinstance(code, int) else 0
+
+
+def _mistake(error: Any) -> str:
+    """What is wrong with the words of a command, and where it says what it takes."""
+    names: list[str] = []
+    context = getattr(error, "ctx", None)
+    while context is not None and context.parent is not None:
+        names, context = [context.info_name, *names], context.parent
+    return f"{error.format_message().rstrip('.')}; see {' '.join(['mmaprobe', *names, '--help'])}"
 
 
 def _leave_nothing(stream: TextIO) -> None:
@@ -118,6 +129,8 @@ def _say(message: str) -> None:
     """A line on standard error, where that can be written."""
     line = printable(f"mmaprobe: {message}")
     if sys.stderr is not None:
+        if sys.stderr.isatty():
+            line = folded(line, get_terminal_size().columns)
         try:
             encoding = sys.stderr.encoding or "utf-8"
             print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)

@@ -10,6 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from mmaprobe.cli.plain_help import PlainCommand, PlainGroup, name_values
+
 CatalogOption = Annotated[
     list[Path] | None,
     typer.Option("--catalog", metavar="FILE", help="Add what FILE says: a catalog or parameter file. May be repeated."),
@@ -21,11 +23,15 @@ named: list[Path] = []
 
 
 class Commands(typer.Typer):
-    """A group of commands that add what ``--catalog`` names to the catalog before they begin."""
+    """A group of commands that add what ``--catalog`` names to the catalog before they begin, and whose help is
+    plain."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(cls=PlainGroup, **given)
 
     def command(self, name: str | None = None, **given: Any) -> Callable[[C], C]:
         """As ``typer.Typer.command``."""
-        register = super().command(name, **given)
+        register = super().command(name, **{"cls": PlainCommand, **given})
 
         def decorate(function: C) -> C:
             register(_with_catalog(function))
@@ -50,6 +56,8 @@ def _with_catalog(function: Callable[..., Any]) -> Callable[..., Any]:
     option = inspect.Parameter("catalog", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=CatalogOption)
     own = inspect.signature(function, eval_str=True)
     every = [*own.parameters.values(), option]
+    for each in every:
+        name_values(each.name, each.annotation)
     command.__annotations__ = {each.name: each.annotation for each in every}
     command.__dict__["__signature__"] = own.replace(parameters=every)
     return command

@@ -25,13 +25,13 @@ def derive(
     device: DeviceOption = "cpu",
     seed: SeedOption = 0,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit 1 when it differs from the shipped file, or --write's would change.")
+        bool, typer.Option("--check", help="Exit 1 where it is not what ships, or the file of --write would change.")
     ] = False,
     write: Annotated[
         Path | None, typer.Option("--write", parser=path, help="Parameter file to put what is derived into.")
     ] = None,
     certificate: Annotated[
-        bool, typer.Option("--certificate", help="Print the vector against every neighbour (one instruction).")
+        bool, typer.Option("--certificate", help="Print which vector refutes each similar datapath (one instruction).")
     ] = False,
     recorded: Annotated[
         list[str] | None, typer.Option("--from", help="replay:PATH; only what is recorded is used. May be repeated.")
@@ -43,17 +43,17 @@ def derive(
     fresh: Annotated[
         int | None,
         typer.Option(
-            help="Vectors that what is derived must get right beyond those searched with; 480,000, of up to 8 "
-            "lanes 960,000.",
+            help="Vectors that the result must get right beyond those searched with; without it 480,000, or 960,000 "
+            "of up to 8 lanes.",
             min=0,
         ),
     ] = None,
     allowance: Annotated[
-        int | None, typer.Option(help="Units of work (25 ns each) of one search; 600,000,000.", min=0)
+        int | None, typer.Option(help="Work of one search, in units of 25 ns; without it 600,000,000.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Derive datapaths from the device's answers alone: each distinct one once, the rest shown equal to it."""
+    """Find out what instructions compute from the device's answers alone, with a proof against each rival."""
     if recorded or (device or "").startswith("replay:"):
         from mmaprobe.cli.derive_recorded import derive_recorded
 
@@ -84,7 +84,7 @@ def derive(
         emit(derivations.survey_json(found) | {"changes": lines})
     else:
         derivations.print_survey(out(), found)
-        out().print("\n".join(lines) or "no change", markup=False, soft_wrap=True) if check or write else None
+        out().print("\n".join(lines) or "no change") if check or write else None
     code = derivations.survey_code(found)
     return code if code == 5 or not (check and lines) else 1
 
@@ -125,11 +125,11 @@ def _one(
         emit(derivation.form() | said | {"comparison": comparison.form(), "changes": lines})
     else:
         if notice := silicon.notice(device.name, device.info()):
-            out().print(notice, markup=False, soft_wrap=True)
+            out().print(notice)
         findings.print_derivation(out(), derivation, comparison)
         if certificate:
             findings.print_certificate(out(), derivation)
-        out().print("\n".join(lines) or "no change", markup=False, soft_wrap=True) if write else None
+        out().print("\n".join(lines) or "no change") if write else None
     if derivation.datapath is None:
         return 4
     return 1 if check and (lines if write is not None else comparison.changed) else 0

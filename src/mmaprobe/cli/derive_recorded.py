@@ -45,7 +45,7 @@ def derive_recorded(
     else:
         for each in readings:
             recordings.print_reading(out(), each)
-        out().print("\n".join(lines) or "no change", markup=False, soft_wrap=True) if write else None
+        out().print("\n".join(lines) or "no change") if write else None
     if check and lines:
         return 1
     return 4 if any(each.derivation.datapath is None for each in readings) else 0

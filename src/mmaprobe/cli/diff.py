@@ -33,7 +33,9 @@ def diff_command(
     changes: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="FIELD=VALUE", help="Against the first with this field of its datapaths changed."
+            "--set",
+            metavar="FIELD=VALUE",
+            help="In place of a second: the first with this field of its datapaths changed.",
         ),
     ] = None,
     write: Annotated[
@@ -117,7 +119,7 @@ def _show(
     else:
         lines = unit_differences.difference_lines(found, names, bool(remarks))
         head = [line for remark in remarks for line in (remark, "")]
-        out().print("\n".join([*head, *lines]), markup=False, soft_wrap=True)
+        out().print("\n".join([*head, *lines]))
     return unit_differences.exit_code(found)
 
 
@@ -137,7 +139,7 @@ def _files(first: str, second: str, html: Path | None, as_json: bool) -> int:
         lines = file_lines(found, names, architectures)
         emit({**difference_json(found, names), "differs": differs, "lines": lines})
     else:
-        out().print("\n".join(file_lines(found, names, architectures)), markup=False, soft_wrap=True)
+        out().print("\n".join(file_lines(found, names, architectures)))
     return 1 if differs else 0
 
 
@@ -155,4 +157,4 @@ def _write(
     else:
         differ = f"{page.pairs} that {'differs' if page.pairs == 1 else 'differ'}"
         said = f"{counted(len(found.pairs), 'pair')}, {differ}, {counted(page.shown, 'difference')}"
-        out().print(f"{file}: {said}", markup=False, soft_wrap=True)
+        out().print(f"{file}: {said}")

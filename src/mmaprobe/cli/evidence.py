@@ -35,7 +35,7 @@ def evidence_list(folder: FolderArgument, as_json: JsonOption = False) -> int:
         _print_rows(rows, LISTED)
     for each in runs:
         if each.wrong:
-            out().print(f"damaged: {each.path}: {each.wrong}", markup=False, soft_wrap=True)
+            out().print(f"damaged: {each.path}: {each.wrong}")
     return list_code(runs)
 
 
@@ -53,9 +53,9 @@ def evidence_show(run: RunArgument, as_json: JsonOption = False) -> int:
     if as_json:
         emit(kept_document(store) | {"derived": derived_rows(facts)})
         return 0
-    out().print("\n".join(head_lines(facts)), markup=False, soft_wrap=True)
+    out().print("\n".join(head_lines(facts)))
     print_summary(kept_summary(store), answers_of(store), store.path, gate_lines(store))
-    out().print("\n".join(derived_lines(facts)), markup=False, soft_wrap=True)
+    out().print("\n".join(derived_lines(facts)))
     return 0
 
 
@@ -63,7 +63,7 @@ def evidence_show(run: RunArgument, as_json: JsonOption = False) -> int:
 def evidence_verify(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", parser=path, help="Evidence, folders of it, corpora, recordings, packs."),
+        typer.Argument(metavar="PATH", parser=path, help="Evidence, folders of it, corpora, recordings, packs."),
     ],
     as_json: JsonOption = False,
 ) -> int:
@@ -84,7 +84,7 @@ def evidence_verify(
                     for file in each.files]  # fmt: skip
             out().print(table(rows, ("file", "sha256", "says")))
         for line in verdict(each):
-            out().print(line, markup=False, soft_wrap=True)
+            out().print(line)
     codes = {each.exit_code for each in found}
     return next(code for code in (USAGE, *PRECEDENCE) if code in codes)
 
@@ -106,7 +106,7 @@ def evidence_diff(
     if as_json:
         emit(found.to_json())
     else:
-        out().print("\n".join(difference_lines(found)), markup=False, soft_wrap=True)
+        out().print("\n".join(difference_lines(found)))
     return found.exit_code
 
 

@@ -36,8 +36,8 @@ def vectors_show(
 
 @corpus_app.command("import")
 def corpus_import(
-    source: Annotated[Path, typer.Argument(parser=path)],
-    destination: Annotated[Path, typer.Argument(parser=path)],
+    source: Annotated[Path, typer.Argument(parser=path, help="MATLAB-tensor-core, or its model_validation folder.")],
+    destination: Annotated[Path, typer.Argument(parser=path, help="Folder for the corpus.")],
     as_json: JsonOption = False,
 ) -> int:
     """Turn the text files of a public model_validation folder into a corpus."""
@@ -89,7 +89,7 @@ def parameters_show(
     if as_json:
         emit(known.parameter_rows(architecture))
     else:
-        out().print("\n".join(known.parameter_lines(architecture)) or "nothing is known", markup=False, soft_wrap=True)
+        out().print("\n".join(known.parameter_lines(architecture)) or "nothing is known")
     return 0
 
 
@@ -112,7 +112,7 @@ def parameters_write(
     if as_json:
         emit({"file": str(out_file), "changes": lines, "written": not check})
     else:
-        out().print("\n".join(lines) or "no change", markup=False)
+        out().print("\n".join(lines) or "no change")
     if not check:
         write_bytes(out_file, to_text(derived).encode(), "choose another file with --out")
     return 1 if check and lines else 0

@@ -14,7 +14,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
 from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
-    from mmaprobe.report.tables.fitted import FittedTable
+    from mmaprobe.report.fitted import FittedTable
 
 CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
 """Exit codes by status."""
@@ -30,7 +30,7 @@ def identify(
     output: Annotated[
         Path | None, typer.Option("--out", "-o", parser=path, help="Write the schedule that was found: FILE.toml.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="Most calls.", min=1)] = 2000,
+    budget: Annotated[int, typer.Option(help="Calls to make at most.", min=1)] = 2000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
@@ -47,7 +47,7 @@ def identify(
     if as_json:
         emit(schedules.identified_json(found))
     else:
-        out().print("\n".join(schedules.identified_lines(found, output)), markup=False, soft_wrap=True)
+        out().print("\n".join(schedules.identified_lines(found, output)))
     return CODES[found.status]
 
 
@@ -55,15 +55,17 @@ def identify(
 def map_(
     product: Annotated[str, typer.Argument(help="A product: function:numpy:matmul?n=256&k=1000, gemm:FILE, ...")],
     m: Annotated[str, typer.Option("--m", help="Rows of D, one after the other: 1,2,8.")] = "1,2,3,8,32,128",
-    n: Annotated[str, typer.Option("--n", help="Columns of D; without it those of the name.")] = "",
-    k: Annotated[str, typer.Option("--k", help="Products of an element; without it those of the name.")] = "",
+    n: Annotated[str, typer.Option("--n", help="Columns of D; without it those that PRODUCT says.")] = "",
+    k: Annotated[
+        str, typer.Option("--k", help="Products that an element adds; without it those that PRODUCT says.")
+    ] = "",
     threads: Annotated[str, typer.Option(help="Threads of a function: 1,2.")] = "",
-    schedule: Annotated[list[str] | None, typer.Option(help="Try this one, too: FILE.toml.")] = None,
-    budget: Annotated[int, typer.Option(help="Most calls.", min=1)] = 4000,
+    schedule: Annotated[list[str] | None, typer.Option(help="Hold it against this schedule, too: FILE.toml.")] = None,
+    budget: Annotated[int, typer.Option(help="Calls to make at most.", min=1)] = 4000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
-    """Which orders a matrix product adds in at which shape, and whether a row keeps its bits in every batch."""
+    """Say in which order a matrix product adds at which shape, and whether a row keeps its bits in every batch."""
     from mmaprobe.derivation.schedules.mapping import map_product
     from mmaprobe.devices.products import open_product
     from mmaprobe.parameters.schedule import known_schedules, schedule_named
@@ -104,7 +106,9 @@ def diff(
     p: Annotated[str, typer.Argument(help="A product (function:..., gemm:...), the name of a schedule, or FILE.toml.")],
     q: Annotated[str, typer.Argument(help="Another one; it is asked at the shapes of the first.")],
     elements: Annotated[int, typer.Option(help="Elements of D to compare at least.", min=1)] = ELEMENTS,
-    family: Annotated[list[str] | None, typer.Option("--family", help="Only these values.")] = None,
+    family: Annotated[
+        list[str] | None, typer.Option("--family", help="Only these kinds of values. May be repeated.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
@@ -161,7 +165,7 @@ def hold(p: str, q: str, elements: int, seed: int, families: list[str] | None, a
 
 def _print(lines: Iterable[str | FittedTable]) -> None:
     for each in lines:
-        out().print(each, markup=False, soft_wrap=isinstance(each, str))
+        out().print(each)
 
 
 def _full(name: str) -> str:

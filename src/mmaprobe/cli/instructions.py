@@ -17,14 +17,23 @@ def instructions(
     instruction: GlobOption = "*",
     family: Annotated[str | None, typer.Option("--family", "-f", help="Family or glob: mma, mma.sp.*, wgmma.")] = None,
     operand_type: Annotated[str | None, typer.Option("--type", "-t", help="A format of A, B, C, D or scales.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", "-k", help="native, split or emulated.")] = None,
-    basis: Annotated[str | None, typer.Option("--basis", "-b", help="A basis, modelled, or none.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", "-k", help="How the hardware has it: native, split or emulated.")
+    ] = None,
+    basis: Annotated[
+        str | None,
+        typer.Option(
+            "--basis",
+            "-b",
+            help="How its datapath is known: measured, recorded, published, predicted; modelled: any; none.",
+        ),
+    ] = None,
     find: Annotated[
-        str | None, typer.Option(help="What another name may mean: of SASS, CuTe, LLVM, or cut short.")
+        str | None, typer.Option(help="What a name of SASS, CuTe or LLVM, or one cut short, may mean.")
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """List an architecture's instructions: formats, lowering, what is known of them, and how many of what."""
+    """List an architecture's instructions: formats, what they become, and how their datapaths are known."""
     from mmaprobe.catalog import lookup
     from mmaprobe.report.tables import instructions as report
     from mmaprobe.report.tables.listing import table
@@ -45,8 +54,6 @@ def instructions(
     out().print(table(brief, (*report.COLUMNS, *here)))
     out().print(
         "\n".join(["", *report.option_lines(rows), *report.unknown_lines(rows, architecture), ""]),
-        markup=False,
-        soft_wrap=True,
     )
     out().print(table(counts, ("family", *report.COUNTS)))
     return 0
@@ -60,7 +67,7 @@ def layout(
     registers: Annotated[str | None, typer.Option(help="FIRST:LAST; default: the first 8.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Where an instruction's operands lie: every operand, or one as a table of lanes and registers; a layout drawn."""
+    """Say which lane and register hold which element of an instruction's operands; or draw a layout."""
     from mmaprobe.catalog.layouts import layout as fragment_of
     from mmaprobe.report.tables import layouts
 
@@ -69,7 +76,7 @@ def layout(
             raise UsageError("a layout has no operands: --arch, --operand and --registers are for an instruction")
         said, rows = layouts.drawn(instruction)
         if not as_json:
-            out().print(said, markup=False, soft_wrap=True)
+            out().print(said)
         return show(rows, as_json, tuple(rows[0]))
     if operand is None and registers is not None:
         raise UsageError("--registers are those of one operand: --operand NAME")
@@ -81,7 +88,7 @@ def layout(
     first, last = layouts.span(registers, found) if registers else (0, min(layouts.SHOWN, found.registers))
     rows = layouts.grid_rows(found, first, None if as_json and not registers else last)
     if not as_json:
-        out().print("\n".join(layouts.heading(found)), markup=False)
+        out().print("\n".join(layouts.heading(found)))
         if last - first < found.registers:
             out().print(f"  registers {first} to {last - 1} of {found.registers}; others: --registers FIRST:LAST")
     return show(rows, as_json, tuple(rows[0]))
@@ -109,7 +116,7 @@ def explain_command(
         emit(explain.as_json(found, vector))
         return 0
     if zeros := literal.not_given(wanted, operands):
-        out().print(f"not given, and so 0: {'; '.join(zeros)}", markup=False, soft_wrap=True)
+        out().print(f"not given, and so 0: {'; '.join(zeros)}")
     if vector.metadata is not None:
         out().print(explain.selection(wanted, vector.metadata))
     out().print(explain.render(found.datapath, dense))

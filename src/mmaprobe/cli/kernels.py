@@ -24,12 +24,18 @@ CompilerName = Annotated[
     str,
     typer.Option("--compiler", help=f"{compilers()}; default: what is here."),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores; default: all.", min=0, max=1024)]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Cores to use; 0: all.", min=0, max=1024)]
 Campaign = Annotated[
-    bool, typer.Option("--campaign", help="The fused campaigns of the shipped datapaths as well (seconds each).")
+    bool,
+    typer.Option(
+        "--campaign", help="Also kernels that make, run and compare vectors on the GPU itself (seconds each)."
+    ),
 ]
 Variants = Annotated[
-    bool, typer.Option("--variants", help="Of each form other sizes and every placement and modifier, as a run asks.")
+    bool,
+    typer.Option(
+        "--variants", help="Also other sizes, and every placement and modifier, of each form, as a run needs them."
+    ),
 ]
 SHOWN = ("changed", "refused", "open")
 ENDS = (("changed", 1), ("unread", 4), ("refused", 3), ("compiled", 0))
@@ -67,10 +73,10 @@ def compile_kernels(
     else:
         for row in rows:
             if row["status"] in SHOWN:
-                out().print(f"{row['status']}: {row['instruction']}: {row['reason']}", markup=False, soft_wrap=True)
+                out().print(f"{row['status']}: {row['instruction']}: {row['reason']}")
         _unread(built)
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-        out().print(f"{architecture}: {said}" + (f"; pack in {folder}" if folder else ""), markup=False)
+        out().print(f"{architecture}: {said}" + (f"; pack in {folder}" if folder else ""))
     return next((code for status, code in ENDS if counts[status]), 4)
 
 
@@ -107,7 +113,6 @@ def pack(
         out().print(
             f"{bundle}: {counted(len(wheels), 'wheel')}, {counted(len(kernels), 'kernel')} for {home} by {stamp}, "
             f"{left_out} left out; on the other machine: sh {script.name}",
-            markup=False,
         )
         _unread(built)
     found = {each.status for each in built}
@@ -162,7 +167,7 @@ def _unread(built: list[Built]) -> None:
     """Say once why kernels were not looked at."""
     reason = next((each.reason for each in built if each.status == "unread"), "")
     if reason:
-        out().print(reason, markup=False, soft_wrap=True)
+        out().print(reason)
 
 
 def _row(built: Built) -> dict[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ArchArgument = Annotated[str, typer.Argument(metavar="ARCH", help="Architecture, product or parameter file.")]
 InstructionArgument = Annotated[str, typer.Argument(metavar="INSTRUCTION", help="Instruction id.")]
 UnitsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ARCH/INSTRUCTION]...", help="Units; without any, those that ship.")
+    list[str] | None, typer.Argument(metavar="ARCH/INSTRUCTION", help="Units; without any, those that ship.")
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", parser=path, help="The picture: FILE.png or FILE.svg.")]
 
@@ -137,5 +137,5 @@ def _drawn(file: Path, as_json: bool) -> int:
     if as_json:
         emit({"kind": "mmaprobe picture", "picture": str(file), "bytes": file.stat().st_size})
     else:
-        out().print(f"drawn: {file}", markup=False, soft_wrap=True)
+        out().print(f"drawn: {file}")
     return 0

@@ -16,16 +16,25 @@ from mmaprobe.errors import UsageError
 @argument_checks.arguments_first(argument_checks.probe)
 def probe(
     context: typer.Context,
-    instruction: Annotated[str | None, typer.Argument(help="Instruction id; with --suite all that fit.")] = None,
+    instruction: Annotated[
+        str | None, typer.Argument(help="Instruction id; without one, with --suite, all that fit.")
+    ] = None,
     device: DeviceOption = "cpu",
-    question: Annotated[list[str] | None, typer.Option("--question", "-q", help="Only this question.")] = None,
+    question: Annotated[
+        list[str] | None, typer.Option("--question", "-q", help="Only this question. May be repeated.")
+    ] = None,
     suite: Annotated[str | None, typer.Option(help="A published suite instead, such as fasi2021.")] = None,
-    questions: Annotated[bool, typer.Option("--questions", help="The open questions, or those of --question.")] = False,
+    questions: Annotated[
+        bool,
+        typer.Option(
+            "--questions", help="Ask what is open of this device, or the open questions that --question names."
+        ),
+    ] = False,
     pack: PackOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> int:
-    """Ask a device black-box questions about one instruction, run a published suite on it, or ask what is open."""
+    """Ask a device about one instruction: how it adds, rounds, treats tiny numbers; or run a published suite."""
     from mmaprobe.report.tables import findings, suites
 
     device = packed(device, pack)

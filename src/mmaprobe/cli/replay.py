@@ -33,7 +33,5 @@ def replay(
     else:
         out().print(
             "\n".join(mismatches.replay_lines(found)) or f"{what}: no mismatch is kept there",
-            markup=False,
-            soft_wrap=True,
         )
     return replayed_code(found)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from mmaprobe.cli.evidence import evidence_show
+from mmaprobe.cli.plain_help import PlainCommand
 from mmaprobe.cli.terminal import JsonOption, app, emit, out, path, refuse
 from mmaprobe.errors import printable
 from mmaprobe.exit_codes import INCONCLUSIVE
@@ -26,7 +26,7 @@ UNNAMED = "."
 """What stands for no FILE behind ``--html``; a folder's name, which no page can have."""
 
 
-class ReportCommand(TyperCommand):
+class ReportCommand(PlainCommand):
     """A command whose ``--html`` may stand without a FILE: at the end, or before another option."""
 
     def parse_args(self, context: Any, words: list[str]) -> Any:
@@ -75,7 +75,7 @@ def report_command(
         shown = page.counts(content)
         instructions = counted(shown["instructions"], "instruction")
         said = f"{instructions}, {counted(shown['rivals'], 'rival')}, {counted(shown['mismatches'], 'mismatch')}"
-        out().print(f"{file}: {said}", markup=False, soft_wrap=True)
+        out().print(f"{file}: {said}")
     return 0
 
 

@@ -40,30 +40,38 @@ def run(
     device: DeviceOption = None,
     instruction: GlobOption = "*",
     vectors: Annotated[
-        int | None, typer.Option("--vectors", "-n", help="Vectors of each instruction; by steps at most so many.")
+        int | None,
+        typer.Option("--vectors", "-n", help="Vectors to compare of each instruction; with --steps at most so many."),
     ] = None,
     seed: DrawnSeedOption = None,
-    out_folder: Annotated[Path | None, typer.Option("--out", "-o", parser=path, help="Evidence folder.")] = None,
-    budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends cleanly.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
+    out_folder: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", parser=path, help="Folder for the evidence; without it a new one here."),
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="Minutes after which the run ends; --resume goes on.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out ended.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 1 also where an instruction is new, or missing without a reason.")
     ] = False,
-    least: Annotated[int, typer.Option("--least", help="Instructions that must be compared at least.", min=0)] = 0,
+    least: Annotated[
+        int, typer.Option("--least", help="Exit 4 where fewer instructions than this were compared.", min=0)
+    ] = 0,
     steps: Annotated[
-        str | None, typer.Option(help="Step by step, as a GPU always is: names of steps with commas, or all.")
+        str | None,
+        typer.Option(help="Step by step, as GPUs are always run: names of steps, separated by commas, or all."),
     ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")] = None,
     baseline: BaselineOption = None,
     accept_change: AcceptOption = None,
     plan: Annotated[
-        str, typer.Option(help="Validate as a plan says (see: mmaprobe plans), or FILE.toml; --instruction narrows it.")
+        str,
+        typer.Option(help="Compare as this plan says (list: mmaprobe plans), or FILE.toml; --instruction narrows it."),
     ] = "",
     markdown_file: MarkdownOption = None,
     pack: PackOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Probe, derive, compare and validate every instruction of a device; write evidence."""
+    """Find out what every instruction of a device computes, and compare it with what is known; write evidence."""
     from mmaprobe.baselines.gate import gate_for, held_against
     from mmaprobe.devices.base import open_device
     from mmaprobe.exit_codes import worst

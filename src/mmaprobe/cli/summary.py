@@ -25,4 +25,4 @@ def print_summary(summary: RunSummary, answers: Sequence[Answer], folder: Path, 
         rows = rows_of(asked, summary.identity.get("architecture", ""))
         questions_table(out(), rows, str(folder / "steps" / "questions.json"))
     for line in (*summary.remarks, *lines):
-        out().print(line, markup=False, soft_wrap=True)
+        out().print(line)

@@ -17,7 +17,7 @@ from rich.console import Console
 import mmaprobe
 from mmaprobe.cli.catalog_option import Commands
 from mmaprobe.errors import UsageError, printable
-from mmaprobe.report.console import PlainConsole
+from mmaprobe.report.console import ENDLESS, PlainConsole
 from mmaprobe.vendors import gpus, vendor_called
 
 if TYPE_CHECKING:
@@ -29,13 +29,17 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find out, bit for bit, what a matrix unit computes, and prove it.",
+    epilog="Begin with mmaprobe doctor, which says what is here, and mmaprobe run, which asks this machine's own unit. "
+    "Each command says more with --help.",
 )
-corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardware.")
-vectors_app = Commands(no_args_is_help=True, help="Vectors by recipe.")
-parameters_app = Commands(no_args_is_help=True, help="Parameter files: those that ship, and FILE.toml.")
-evidence_app = Commands(no_args_is_help=True, help="Evidence of runs.")
-plot_app = Commands(no_args_is_help=True, help="Pictures, PNG or SVG.")
-gemm_app = Commands(no_args_is_help=True, help="Whole matrix products and their schedules.")
+corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardware: import, list and check them.")
+vectors_app = Commands(no_args_is_help=True, help="Test vectors by the name that a mismatch prints, its recipe.")
+parameters_app = Commands(
+    no_args_is_help=True, help="What is known of each unit, as files: show, write and compare them."
+)
+evidence_app = Commands(no_args_is_help=True, help="What runs left behind: list, show, verify and compare it.")
+plot_app = Commands(no_args_is_help=True, help="Draw instructions, errors and runs, as PNG or SVG.")
+gemm_app = Commands(no_args_is_help=True, help="Whole matrix products: in which order a library adds.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
 app.add_typer(gemm_app, name="gemm")
@@ -58,8 +62,22 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def seed_number(text: str | int) -> int:
+    """The seed of an option."""
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed <= MOST_SEED:
+        raise typer.BadParameter(f"{text} is no whole number from 0 to {MOST_SEED}")
+    return seed
+
+
 DeviceOption = Annotated[
-    str | None, typer.Option("--device", "-d", help="cpu, model:ARCH or FILE.toml, replay:PATH, process:CMD, ...")
+    str | None,
+    typer.Option(
+        "--device", "-d", help="What to ask: cpu, cuda:0, hip:0, model:ARCH, replay:PATH, ...; all: mmaprobe devices."
+    ),
 ]
 MarkdownOption = Annotated[Path | None, typer.Option("--markdown", parser=path, help="Write a Markdown file too.")]
 PackOption = Annotated[
@@ -67,17 +85,33 @@ PackOption = Annotated[
     typer.Option("--pack", parser=path, help=f"Kernels from this pack, for {gpus('N', ' or ')}; no compiler needed."),
 ]
 BaselineOption = Annotated[
-    Path | None, typer.Option("--baseline", parser=path, help="Exit 1 also where this run found something else.")
+    Path | None,
+    typer.Option(
+        "--baseline", metavar="RUN", parser=path, help="An older run; exit 1 also where it found something else."
+    ),
 ]
 AcceptOption = Annotated[
     list[str] | None,
-    typer.Option("--accept-change", help="Beside --baseline: a change that is expected; an id, glob or question."),
+    typer.Option(
+        "--accept-change",
+        metavar="CHANGE",
+        help="With --baseline: a change that is expected; an instruction id, a glob or a question.",
+    ),
 ]
-GlobOption = Annotated[str, typer.Option("--instruction", "-i", help="Instruction id or glob.")]
-SeedOption = Annotated[int, typer.Option(help="Names the vectors; same seed, same vectors.", min=0, max=MOST_SEED)]
+GlobOption = Annotated[
+    str, typer.Option("--instruction", "-i", metavar="ID", help="Instruction id, or a glob such as 'mma.*'.")
+]
+SeedOption = Annotated[
+    int, typer.Option(metavar="N", parser=seed_number, help="Start of all that is random: same seed, same vectors.")
+]
 DrawnSeedOption = Annotated[
     int | None,
-    typer.Option("--seed", help="Names the vectors; without one it is drawn and printed.", min=0, max=MOST_SEED),
+    typer.Option(
+        "--seed",
+        metavar="N",
+        parser=seed_number,
+        help="Start of all that is random: same seed, same vectors; without one it is drawn and printed.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option(JSON, help="Print JSON on standard output.")]
 VectorsOption = Annotated[int, typer.Option("--vectors", "-n", help="Vectors to compare.")]
@@ -92,8 +126,8 @@ ends: list[str] = []
 
 
 def out() -> Console:
-    """Standard output; wide enough for ids when it is not a terminal."""
-    return PlainConsole(width=None if sys.stdout.isatty() else 160)
+    """Standard output; a line is a line where it is no terminal."""
+    return PlainConsole(width=None if sys.stdout.isatty() else ENDLESS)
 
 
 def emit(value: Any) -> None:
@@ -149,7 +183,7 @@ def print_verdict(verdict: GateVerdict | None) -> None:
     from mmaprobe.baselines.wording import verdict_lines
 
     if verdict is not None:
-        out().print("\n".join(verdict_lines(verdict)), markup=False, soft_wrap=True)
+        out().print("\n".join(verdict_lines(verdict)))
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str]) -> int:

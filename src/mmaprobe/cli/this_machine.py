@@ -25,7 +25,7 @@ def bench(
     smoke: Annotated[bool, typer.Option("--smoke", help="One short call each, to see that it runs.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Measure how fast an architecture's models are here, and their share of the machine's roof."""
+    """Measure how fast an architecture's models are here, beside the most that this machine can do."""
     from mmaprobe.report.tables import speeds
     from mmaprobe.report.tables.listing import table
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 @argument_checks.arguments_first(argument_checks.tree)
 def tree(
     device: Annotated[str, typer.Argument(help="function:numpy:dot?k=4096, function:FILE.py:NAME?k=1000, ...")],
-    instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="If it has several.")] = None,
-    budget: Annotated[int, typer.Option(help="Most calls; what is left is unknown.", min=1)] = 200_000,
+    instruction: Annotated[str | None, typer.Option("--instruction", "-i", help="Which, where it has several.")] = None,
+    budget: Annotated[int, typer.Option(help="Calls to make at most; what is left is unknown.", min=1)] = 200_000,
     at: Annotated[str, typer.Option(help="ROW,COLUMN of the result, where it is a matrix.")] = "0,0",
     picture: Annotated[
         Path | None, typer.Option("--picture", "-p", parser=path, help="Draw it: FILE.png or FILE.svg.")
@@ -43,7 +43,7 @@ def tree(
     if as_json:
         emit(findings.findings_json({found.question: found}))
     else:
-        out().print("\n".join(long_sums.lines(wanted, found, device)), markup=False, soft_wrap=True)
+        out().print("\n".join(long_sums.lines(wanted, found, device)))
     return findings.findings_code({found.question: found})
 
 

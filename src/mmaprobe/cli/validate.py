@@ -64,25 +64,30 @@ class Told:
 @argument_checks.arguments_first(argument_checks.validate)
 def validate(
     context: typer.Context,
-    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus one maker's GPUs.")] = "",
+    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus a maker's: cuda or hip.")] = "",
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
     instruction: Annotated[
-        str, typer.Argument(help="Instruction id, none of two whole products; with --plan a glob in place of its.")
+        str, typer.Argument(help="Instruction id; none between two whole products; with --plan a glob that narrows it.")
     ] = "",
     vectors: VectorsOption = 1_000_000,
     seed: DrawnSeedOption = None,
-    generator: Annotated[list[str] | None, typer.Option("--generator", "-g", help="Only this family.")] = None,
-    nan: Annotated[str, typer.Option(help="bits, or any: two NaNs are equal.")] = "bits",
+    generator: Annotated[
+        list[str] | None,
+        typer.Option("--generator", "-g", metavar="FAMILY", help="Only vectors of this family. May be repeated."),
+    ] = None,
+    nan: Annotated[str, typer.Option(help="When two NaNs are equal: bits (same code), or any.")] = "bits",
     plan: Annotated[
-        str, typer.Option(help="Many instructions: a plan's name (see: mmaprobe plans), or FILE.toml.")
+        str, typer.Option(help="Many instructions: a plan's name (list: mmaprobe plans), or FILE.toml.")
     ] = "",
-    out_folder: Annotated[Path | None, typer.Option("--out", "-o", parser=path, help="Evidence of a plan.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on in --out.")] = False,
-    budget: Annotated[float | None, typer.Option(help="Minutes, in place of the plan's.")] = None,
-    shard: Annotated[str, typer.Option(help="NUMBER/OF: this shard alone, one file into --out.")] = "",
-    shards: Annotated[int, typer.Option(help="Shards in all; without it as fits the workers.", min=0)] = 0,
-    engine: Annotated[str, typer.Option(help="local (processes), dask or slurm.")] = "local",
-    workers: Annotated[int, typer.Option(help="Shards at a time.", min=1)] = 1,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", "-o", parser=path, help="Folder for the evidence of a plan.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the campaign in --out ended.")] = False,
+    budget: Annotated[float | None, typer.Option(help="Minutes to take, in place of the plan's.")] = None,
+    shard: Annotated[str, typer.Option(help="This part of the plan alone, such as 3/8; one file into --out.")] = "",
+    shards: Annotated[int, typer.Option(help="Parts to cut the plan into; 0: as fits the workers.", min=0)] = 0,
+    engine: Annotated[str, typer.Option(help="Who computes: local (processes here), dask or slurm.")] = "local",
+    workers: Annotated[int, typer.Option(help="Parts at a time.", min=1)] = 1,
     scheduler: Annotated[str, typer.Option(help="Address of a dask scheduler.")] = "",
     partition: Annotated[str, typer.Option(help="Partition of Slurm.")] = "",
     all_gpus: Annotated[
@@ -95,7 +100,7 @@ def validate(
     markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Compare two devices bit for bit."""
+    """Compare two devices bit for bit: one instruction, or as many as a plan says."""
     from mmaprobe.report import progress
     from mmaprobe.report.tables import findings
 
@@ -169,7 +174,7 @@ def _validate_all_gpus(which: str, ref: str, plan: ValidationPlan, options: Camp
         emit({"plan": plan.name, "gpus": rows, "exit_code": code})
     else:
         for each in found:
-            out().print(each.line, markup=False, soft_wrap=True)
+            out().print(each.line)
     return code
 
 
@@ -252,6 +257,6 @@ def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
     left = f", {len(result.left)} left by the budget" if result.left else ""
     out().print(
         f"shard {result.shard} of plan {result.plan['name']}: {mismatches_in(result.mismatches, result.vectors)}, "
-        f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}", markup=False, soft_wrap=True,
+        f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}",
     )  # fmt: skip
     return result.exit_code

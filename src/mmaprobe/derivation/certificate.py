@@ -99,8 +99,8 @@ class Coverage:
             right = "of faults such as one pair of significands in one lane"
         seen = ", ".join(f"once in {many:,} with {self.seen(1 / many):.0%}" for many in (100_000, 1_000_000))
         return (
-            f"{right}, no black box of {self.fresh:,} vectors excludes those on fewer than 1 in {self.excluded:,} of "
-            f"them (95 %); answers wrong by chance {seen} would have shown"
+            f"{right}, {self.fresh:,} vectors exclude (at 95 %) those that 1 in {self.excluded:,} of them or more "
+            f"would show; how likely answers that are wrong by chance would have been seen: {seen}"
         )
 
     @classmethod

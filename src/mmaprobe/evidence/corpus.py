@@ -135,6 +135,9 @@ class Corpus:
         read as a whole or not at all.
         """
         folder = Path(path)
+        if not (folder / "manifest.json").exists():
+            made = "mmaprobe corpus import SOURCE FOLDER makes one"
+            raise UsageError(f"{folder} is no corpus: No such file: manifest.json; {made}")
         sets, digests = _read_manifest(folder / "manifest.json")
         for name, digest in (digests or {}).items():
             _check_digest(folder / name, digest)

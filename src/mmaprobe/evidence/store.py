@@ -366,6 +366,9 @@ def read_manifest(folder: Path) -> Named:
     path = folder / MANIFEST
     try:
         manifest = _checked(path, path.read_bytes())
+    except FileNotFoundError:
+        listed = "mmaprobe evidence list FOLDER lists the runs below a folder"
+        raise UsageError(f"{folder} is no evidence of a run: No such file: {path.name}; {listed}") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     given = manifest.typed(dict)

@@ -30,7 +30,7 @@ def coverage_lines(found: Mapping[str, CellCounts]) -> Iterator[str]:
     )
     dead = Counter(cell for each in reached.values() for cell in each.dead)
     if dead:
-        yield f"dead, no sampled vector was there: {'; '.join(_named(dead, len(reached)))}"
+        yield f"dead cells, which no sampled vector reached: {'; '.join(_named(dead, len(reached)))}"
 
 
 def _named(dead: Counter[str], instructions: int) -> Iterator[str]:

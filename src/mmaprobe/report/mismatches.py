@@ -22,7 +22,7 @@ from mmaprobe.formats import Format
 from mmaprobe.generators.recipe import is_recipe
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.report.vectors import vector_text
-from mmaprobe.showing import counted, mismatches_in
+from mmaprobe.showing import counted, mismatches_in, per_second
 from mmaprobe.survey.smoke import FAMILY
 from mmaprobe.validation import Summary
 from mmaprobe.validation.classify import kinds
@@ -34,11 +34,11 @@ DIFFERS = "differs in"
 
 def summary_line(summary: Summary) -> str:
     """The verdict of a comparison, its counts, and between whom."""
-    rate = summary.vectors / summary.seconds / 1e6 if summary.seconds else 0.0
+    rate = f", {per_second(summary.vectors / summary.seconds)}" if summary.seconds else ""
     return (
         f"{summary.instruction}: {summary.verdict}: {mismatches_in(summary.mismatches, summary.vectors)} "
         f"({summary.dut} against {summary.ref}, seed {summary.seed}, nan={summary.nan}, "
-        f"{summary.seconds:.1f} s, {rate:.1f} M/s)"
+        f"{summary.seconds:.1f} s{rate})"
     )
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from mmaprobe.errors import printable
 from mmaprobe.report.console import PlainConsole
+from mmaprobe.showing import human, per_second
 
 BAR = 20
 """Columns of a bar."""
@@ -40,21 +41,13 @@ def _bars() -> Progress:
     )
 
 
-def human(count: int) -> str:
-    """A count of vectors as people say it: 12.3 M."""
-    for limit, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if count >= limit:
-            return f"{count / limit:.3g} {unit}" if count % limit else f"{count // limit} {unit}"
-    return str(count)
-
-
 def _left(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} left"
 
 
 def _pace(task: Task) -> str:
     """What a task does a second, and how long it takes yet; nothing before that is known."""
-    told = f", {human(int(task.speed))}/s" if task.speed else ""
+    told = f", {per_second(task.speed)}" if task.speed else ""
     return told + (f", {_left(task.time_remaining)}" if task.time_remaining else "")
 
 

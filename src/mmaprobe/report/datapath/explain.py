@@ -8,10 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
-from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from mmaprobe import formats
@@ -28,8 +25,9 @@ from mmaprobe.operands.batch import Batch, Bits, Witness
 from mmaprobe.parameters.classes import classes_of
 from mmaprobe.parameters.datapath import Datapath, Encode, Fused
 from mmaprobe.parameters.diff import in_words
-from mmaprobe.report.console import PlainConsole
+from mmaprobe.report.console import Folded, PlainConsole
 from mmaprobe.report.datapath.naming import alike, encoding, headline, node_line, product_name, term_names, term_notes
+from mmaprobe.report.fitted import RuledTable
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.showing import counted
 
@@ -54,10 +52,10 @@ def render(datapath: Datapath, vector: Batch) -> Group:
         products = steps[number]
         if len(steps) > 1:
             lanes = tuple(product // count for product in products[:: datapath.product.together])
-            parts.append(Rule(f"step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)}", align="left"))
+            parts.append(Text(f"── step {number + 1} of {len(steps)}: lanes {format_lanes(lanes)} ──"))
         parts += _step(datapath, vector, products, number, list(events))
     same = "; ".join(f"{in_words(field)}: {text}" for field, text in classes_of(datapath).items())
-    return Group(*parts, *([Text(f"no bit of any result depends on this: {same}", style="dim")] if same else []))
+    return Group(*parts, *([Folded(f"no bit of any result depends on this: {same}", style="dim")] if same else []))
 
 
 def as_json(model: Model, vector: Batch) -> dict[str, Any]:
@@ -70,12 +68,12 @@ def as_json(model: Model, vector: Batch) -> dict[str, Any]:
             "value": value, "lines": lines}  # fmt: skip
 
 
-def selection(instruction: Instruction, metadata: Bits) -> Table:
+def selection(instruction: Instruction, metadata: Bits) -> RuledTable:
     """What legal metadata (1, K/chunk) of one sparse vector selects: the lane of b that each element of a meets."""
     lanes = kept_positions(instruction, metadata)[0].reshape(metadata.shape[1], -1)
     width = lanes.shape[1]
     title = "selected by the metadata; below, lane j is a_j and the b beside it here"
-    table = _table(title, "chunk", "item", "a with b")
+    table = RuledTable(title, "chunk", "item", "a with b")
     for chunk, (item, kept) in enumerate(zip(metadata[0].tolist(), lanes.tolist(), strict=True)):
         pairs = " ".join(f"a{chunk * width + i}·b{lane}" for i, lane in enumerate(kept))
         table.add_row(str(chunk), f"{item:#x}", pairs)
@@ -114,14 +112,7 @@ def _chained(event: Event) -> bool:
     return type(event.node).__name__ == "Fma"
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
-
-
-def _rows(table: Table, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+def _rows(table: RuledTable, names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
     """Add the rows; three or more neighbours that say the same become one."""
     for content, run in groupby(zip(names, rows, strict=True), key=lambda pair: pair[1]):
         same = [name for name, _ in run]
@@ -143,13 +134,13 @@ def _label(x: Numbers, labels: Any, at: tuple[int, ...]) -> str:
     return "zero" if labels[at] == ABSENT else str(labels[at])
 
 
-def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str) -> Table:
+def _operands(datapath: Datapath, vector: Batch, event: Event, accumulator: str) -> RuledTable:
     """What was read, and the products."""
     values = event.values
     a, b, products = values["a"], values["b"], values["products"]
     widths = [formats.get(name).container_bits for name in (datapath.a, datapath.b)]
     scaled, decimal = datapath.scale is not None, _decimal(datapath)
-    table = _table(
+    table = RuledTable(
         "operands and products", "lane", "a", "", "b", "", *(["scales"] if scaled else []), "a·b", "exponent"
     )
     rows = []
@@ -185,7 +176,7 @@ def _fused(datapath: Datapath, event: Event, products: tuple[int, ...], accumula
     top = int(event.values["maximum"][0])
     notes = term_notes(node)
     own = any(notes)
-    table = _table(node_line(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
+    table = RuledTable(node_line(node), "term", "value", "exponent", "kept", "cut off", *(["rule"] if own else []))
     for term, note, value, labels, kept in zip(
         node.terms, notes, *(event.values[name] for name in ("terms", "labels", "aligned")), strict=True
     ):
@@ -198,7 +189,7 @@ def _fused(datapath: Datapath, event: Event, products: tuple[int, ...], accumula
     if top == ABSENT:
         yield Text("only zeros: nothing is aligned")
     elif not alike(node):
-        yield Text(f"largest exponent {top}; {'terms with their own rule' if own else 'no term'} cut")
+        yield Text(f"largest exponent {top}; {'each term is cut as its rule says' if own else 'no term is cut'}")
     else:
         bits = node.terms[0].fraction_bits
         assert bits is not None
@@ -215,17 +206,17 @@ def _sum(datapath: Datapath, event: Event, products: tuple[int, ...], accumulato
     assert node is not None
     of = getattr(node, "terms", None) or (node.x, node.y)  # type: ignore[union-attr]
     names = [name for term in of for name in term_names(datapath, term, products, accumulator)]
-    table = _table(node_line(node), "term", "value")
+    table = RuledTable(node_line(node), "term", "value")
     _rows(table, names, [(shown(terms, at, decimal),) for at in np.ndindex(terms.negative.shape)])
     yield table
     yield Text.assemble("exact sum  ", (shown(event.values["sum"], (0,), decimal), "bold"))
 
 
-def _chain(datapath: Datapath, events: Sequence[Event]) -> Table:
+def _chain(datapath: Datapath, events: Sequence[Event]) -> RuledTable:
     """Fused multiply-adds, one a row."""
     node = events[0].node
     assert node is not None
-    table = _table(node_line(node), "lane", "a·b", "+ accumulator", "= exact sum", "rounded", "bits", "")
+    table = RuledTable(node_line(node), "lane", "a·b", "+ accumulator", "= exact sum", "rounded", "bits", "")
     for fma, rounding in zip(events[::2], events[1::2], strict=True):
         terms, to = fma.values["terms"], rounding.values["to"]
         bits = _code(rounding.values["bits"][0], formats.get(to.format).container_bits)

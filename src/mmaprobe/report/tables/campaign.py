@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mmaprobe.report.console import Folded
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
 from mmaprobe.report.tables.run import not_here_lines, short_count
@@ -27,7 +28,7 @@ def _print_rows(console: Console, rows: Sequence[InstructionRow]) -> None:
     for row in rows:
         told = Text(f"{row.mismatches:,}" if row.vectors else row.outcome, style=STYLES.get(row.outcome, "yellow"))
         if apart:
-            console.print(Text(row.instruction), soft_wrap=True)
+            console.print(row.instruction)
             numbers = (f"  {short_count(row.vectors)} vectors, ", told, " mismatches" if row.vectors else "")
             console.print(Text.assemble(*numbers))
         else:
@@ -39,17 +40,17 @@ def _print_rows(console: Console, rows: Sequence[InstructionRow]) -> None:
 def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) -> None:
     """The table, the reasons, the lines, what is not here, and where the evidence is."""
     if summary.notice:
-        console.print(Text(summary.notice, style="bold yellow"))
+        console.print(Folded(summary.notice, style="bold yellow"))
     _print_rows(console, summary.rows)
     for row in summary.rows:
         if row.outcome != "equal" and row.detail:
-            console.print(Text(f"{row.instruction}: {row.detail}", style=STYLES.get(row.outcome, "yellow")))
+            console.print(Folded(f"{row.instruction}: {row.detail}", style=STYLES.get(row.outcome, "yellow")))
     for line in (
         *lines,
         *coverage_lines(summary.coverage),
         *(f"not here: {line}" for line in not_here_lines(summary.not_here)),
     ):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line)
     if summary.evidence:
-        console.print(f"evidence: {summary.evidence}", markup=False, soft_wrap=True)
-    console.print(Text(MEANING, style="dim"))
+        console.print(f"evidence: {summary.evidence}")
+    console.print(Folded(MEANING, style="dim"))

@@ -32,11 +32,11 @@ def print_survey(console: Console, survey: Survey) -> None:
     if rows:
         console.print(table(rows, ("derived", "status", "equal to it", "tiles", "launches", "seconds")))
     for row in (row for outcome in UNSETTLED for row in survey.of(outcome)):
-        console.print(f"{row.outcome}: {row.instruction.id}: {row.reason}", markup=False, soft_wrap=True)
+        console.print(f"{row.outcome}: {row.instruction.id}: {row.reason}")
     if survey.absent:
         name, reason = survey.absent[0]
-        console.print(f"{len(survey.absent)} more do not run here, such as {name}: {reason}", markup=False)
-    console.print("\n".join(summary_lines(survey)), markup=False, soft_wrap=True)
+        console.print(f"{len(survey.absent)} more do not run here, such as {name}: {reason}")
+    console.print("\n".join(summary_lines(survey)))
 
 
 def summary_lines(survey: Survey) -> list[str]:

@@ -46,7 +46,7 @@ def findings_table(console: Console, instruction: str, findings: Mapping[str, Fi
     console.print(table(rows, ("question", "answer", "status", "witnesses", "tiles"), instruction))
     tiles, launches = (sum(getattr(f, what) for f in findings.values()) for what in ("tiles", "launches"))
     cost = f"{counted(tiles, 'tile')} in {counted(launches, 'launch')}"
-    console.print(f"{counted(len(rows), 'question')}, {cost}", markup=False)
+    console.print(f"{counted(len(rows), 'question')}, {cost}")
 
 
 def findings_code(findings: Mapping[str, Finding]) -> int:
@@ -65,20 +65,18 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     datapath = derivation.datapath or derivation.closest
     if datapath is not None:
         console.print("derived:" if derivation.datapath else "closest:")
-        console.print(datapath_text(datapath), markup=False)
+        console.print(datapath_text(datapath))
         for name, phrase in describe(datapath).items():
             if phrase != "-":
-                console.print(f"  {name}: {phrase}", markup=False)
+                console.print(f"  {name}: {phrase}")
     if derivation.counterexample is not None:
         again = f", another time {derivation.again:#x}" if derivation.again is not None else ""
         shown = f"{vector_text(derivation.counterexample)} -> {derivation.counterexample.d:#x}{again}"
         console.print(f"counterexample: {shown}")
     for kind in derivation.kinds:
-        console.print(
-            f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}", markup=False, soft_wrap=True
-        )
+        console.print(f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}")
     if derivation.repairs:
-        console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}", markup=False)
+        console.print(f"one field changed: {'; '.join(map(str, derivation.repairs[:MOST_REPAIRS]))}")
     _print_unsettled(console, derivation)
     certificate = derivation.certificate
     console.print(
@@ -90,11 +88,11 @@ def print_derivation(console: Console, derivation: Derivation, comparison: Compa
     for name, values in certificate.open_fields.items():
         console.print(f"  open: {name} could also be {', '.join(values)} (no vector found that tells)")
     for said, _ in certificate.otherwise[:MOST_OTHERS]:
-        console.print(f"  {OTHERWISE}, as many vectors agree: {said} (no vector found that tells)", markup=False)
+        console.print(f"  {OTHERWISE}, as many vectors agree: {said} (no vector found that tells)")
     if len(certificate.otherwise) > MOST_OTHERS:
         console.print(f"  {OTHERWISE}: {len(certificate.otherwise) - MOST_OTHERS} more (--certificate)")
     if certificate.coverage.fresh:
-        console.print(coverage_line(certificate.coverage), soft_wrap=True)
+        console.print(coverage_line(certificate.coverage))
     print_comparison(console, comparison)
 
 
@@ -102,7 +100,7 @@ def _print_unsettled(console: Console, derivation: Derivation) -> None:
     """What an inconclusive derivation knows none the less: the summation tree, and the hypotheses nobody refuted."""
     tree = derivation.findings.get("summation_tree")
     if derivation.datapath is None and tree is not None:
-        console.print(f"the summation tree, {tree.status}: {tree.text}", markup=False)
+        console.print(f"the summation tree, {tree.status}: {tree.text}")
     for number, (path, telling) in enumerate(zip(derivation.left, derivation.telling, strict=True), 1):
         if number == 1:
             said = "; ".join(f"{name}: {phrase}" for name, phrase in describe(path).items() if phrase != "-")
@@ -110,7 +108,7 @@ def _print_unsettled(console: Console, derivation: Derivation) -> None:
             changes = datapath_changes(derivation.left[0], path)
             said = "as left 1, but " + "; ".join(f"{field} {old} -> {new}" for field, old, new in changes)
             said += "; no vector found that tells" if telling is None else _told(telling)
-        console.print(f"left {number}: {said}", markup=False, soft_wrap=True)
+        console.print(f"left {number}: {said}")
 
 
 def _told(telling: Witness) -> str:
@@ -119,7 +117,7 @@ def _told(telling: Witness) -> str:
 
 def print_certificate(console: Console, derivation: Derivation) -> None:
     """Every neighbour with what refutes it, why it is the same function, or where it was searched."""
-    console.print("\n".join(certificate_lines(derivation)), markup=False, soft_wrap=True)
+    console.print("\n".join(certificate_lines(derivation)))
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -150,9 +148,9 @@ def print_summary(console: Console, summary: Summary, saved: Path | None = None)
     if summary.batches.asked:
         console.print(str(summary.batches))
     if summary.screening is not None:
-        console.print(str(summary.screening), markup=False)
+        console.print(str(summary.screening))
     for note in (*summary.notes, *coverage_lines({summary.instruction: summary.coverage})):
-        console.print(note, markup=False, soft_wrap=True)
+        console.print(note)
     _print_examples(console, summary, "" if saved is None else str(saved))
 
 
@@ -167,13 +165,13 @@ def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
         f"{seconds * 1000:.0f} ms on the devices"
     )
     for summary in wrong:
-        console.print(f"{summary.instruction}: {summary.mismatches} of {summary.vectors} witnesses", markup=False)
+        console.print(f"{summary.instruction}: {summary.mismatches} of {summary.vectors} witnesses")
         _print_examples(console, summary)
 
 
 def _print_examples(console: Console, summary: Summary, saved: str = "") -> None:
     for line in example_lines(summary, saved):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line)
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

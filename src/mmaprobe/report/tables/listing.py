@@ -17,7 +17,7 @@ from mmaprobe.generators import Recipe, regenerate
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.parameters.diff import diff
 from mmaprobe.parameters.files import ParameterFile, read_parameter_file
-from mmaprobe.report.tables.fitted import FittedTable
+from mmaprobe.report.fitted import FittedTable
 
 TableRow = Mapping[str, Any]
 

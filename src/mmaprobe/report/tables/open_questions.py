@@ -44,12 +44,12 @@ def questions_table(console: Console, rows: Sequence[AnswerRow], where: str = ""
     console.print(table(lines, ("question", "instruction", "claims", "status", "the device says")))
     for row in rows if not where else ():
         for vector in row.vectors:
-            console.print(f"\n{row.question}, {row.instruction}: {vector_text(vector.witness)}", markup=False)
-            console.print(f"  d = {word(vector.format, vector.witness.d)}{_claimed(vector)}", markup=False)
+            console.print(f"\n{row.question}, {row.instruction}: {vector_text(vector.witness)}")
+            console.print(f"  d = {word(vector.format, vector.witness.d)}{_claimed(vector)}")
     settled = sum(row.status == "settled" for row in rows)
     asked = sum(row.status != "not here" for row in rows)
     there = f"; the vectors: {where}" if where else ""
-    console.print(f"\n{settled} of {asked} answers settled; {len(rows) - asked} not here{there}", markup=False)
+    console.print(f"\n{settled} of {asked} answers settled; {len(rows) - asked} not here{there}")
 
 
 def _claimed(vector: AnswerVector) -> str:

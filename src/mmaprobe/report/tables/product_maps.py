@@ -14,7 +14,7 @@ from mmaprobe.derivation.schedules.mapping import (
     axis_changes,
     row_witness,
 )
-from mmaprobe.report.tables.fitted import FittedTable
+from mmaprobe.report.fitted import FittedTable
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.tables.schedules import order_words
 from mmaprobe.showing import counted

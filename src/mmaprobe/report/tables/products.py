@@ -7,7 +7,7 @@ from typing import Any
 
 from mmaprobe import formats
 from mmaprobe.models.hexfloat import code_value
-from mmaprobe.report.tables.fitted import FittedTable
+from mmaprobe.report.fitted import FittedTable
 from mmaprobe.report.tables.listing import table
 from mmaprobe.showing import counted
 from mmaprobe.validation.products.comparing import ComparedCall, named, runs

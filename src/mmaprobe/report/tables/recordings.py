@@ -29,24 +29,21 @@ def print_reading(console: Console, reading: Reading) -> None:
         f"{found.instruction}: {found.status}: {counted(found.vectors, 'recorded vector')}"
         + (f" {left}" if reading.every else "")
         + (f" ({found.reason})" if found.reason else ""),
-        markup=False, soft_wrap=True,
     )  # fmt: skip
     datapath = found.datapath or found.closest
     if datapath is not None:
         console.print("believed:" if found.datapath else "closest:")
-        console.print(datapath_text(datapath), markup=False)
+        console.print(datapath_text(datapath))
     if found.counterexample is not None:
         console.print(f"counterexample: {vector_text(found.counterexample)} -> {found.counterexample.d:#x}")
     for kind in found.kinds:
-        console.print(
-            f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}", markup=False, soft_wrap=True
-        )
+        console.print(f"differs {kind}; {vector_text(kind.witness)} -> {kind.witness.d:#x}")
     if found.repairs:
-        console.print(f"one field changed: {'; '.join(map(str, found.repairs[:MOST_REPAIRS]))}", markup=False)
+        console.print(f"one field changed: {'; '.join(map(str, found.repairs[:MOST_REPAIRS]))}")
     if found.datapath is not None:
         console.print(table(list(field_rows(reading)), COLUMNS))
         for line in structure_lines(reading):
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line)
 
 
 def field_rows(reading: Reading) -> Iterator[dict[str, str]]:

@@ -10,13 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mmaprobe.report.console import ENDLESS, Folded
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
 from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
 from mmaprobe.showing import counted
 
-ROOM = 100_000
-"""Columns in which no table is too wide: what one needs at least is measured there."""
 WIDE = 150
 """Columns of a terminal from which on every phrase has a column of its own."""
 
@@ -46,14 +45,14 @@ class SummaryTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = self.summary.rows
         if self.summary.notice:
-            yield Text(self.summary.notice, style="bold yellow")
+            yield Folded(self.summary.notice, style="bold yellow")
         if rows:
             wide, room = _wide(rows), options.max_width
-            least = wide.__rich_measure__(console, options.update(max_width=ROOM)).minimum
+            least = wide.__rich_measure__(console, options.update(max_width=ENDLESS)).minimum
             yield wide if least <= room >= WIDE else _narrow(rows, room)
         for row in rows:
             if row.outcome != "equal" and row.detail:
-                yield Text(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
+                yield Folded(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
         if self.summary.steps:
             yield _steps(self.summary.steps)
         yield from _footer(self.summary)
@@ -88,7 +87,7 @@ def _narrow(rows: tuple[InstructionRow, ...], width: int) -> RenderableType:
     for row in rows:
         beside = len(row.instruction) <= room
         if not beside:
-            parts.append(Text(row.instruction, style="bold", no_wrap=True, overflow="ignore"))
+            parts.append(Folded(row.instruction, "bold"))
         parts.append(_head(Text(row.instruction if beside else "", style="bold"), *_numbers(row)))
         told = {name: text for name in COLUMNS if (text := row.phrases.get(name, "-")) != "-"}
         phrases = [f"subnormals {text}" if name == "subnormals" else text for name, text in told.items()]
@@ -134,15 +133,15 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     compared = f"{counted(summary.vectors, 'vector')} compared, {counted(summary.mismatches, 'mismatch')}"
     verdict = f"{counted(len(summary.rows), 'instruction')}, {compared}"
     verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
-    lines = [Text(verdict, style="bold red" if unequal else "bold green")]
+    lines: list[RenderableType] = [Folded(verdict, style="bold red" if unequal else "bold green")]
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
-        lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
-    lines += [Text(line, style="dim") for line in coverage_lines(summary.coverage)]
-    lines += [Text(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
+        lines.append(Folded("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
+    lines += [Folded(line, style="dim") for line in coverage_lines(summary.coverage)]
+    lines += [Folded(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
-        lines.append(Text(f"evidence: {summary.evidence}"))
-    return [*lines, Text(MEANING, style="dim")]
+        lines.append(Folded(f"evidence: {summary.evidence}"))
+    return [*lines, Folded(MEANING, style="dim")]
 
 
 def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:

@@ -17,7 +17,7 @@ def suite_tables(console: Console, replications: list[Replication]) -> None:
 
     A published word that the device did not give stands with an exclamation mark.
     """
-    console.print(replications[0].suite.title, markup=False)
+    console.print(replications[0].suite.title)
     for one in replications:
         heads = {
             column: column + (" (predicted)" if column in one.table.predicted else "") for column in one.table.columns
@@ -32,7 +32,7 @@ def suite_tables(console: Console, replications: list[Replication]) -> None:
         columns = ("experiment", *edition, "device", *heads.values(), "shows")
         console.print(table(rows, columns, f"{short(one.instruction.id)}: {one.table.source}"))
         agreed = [column for column in heads if one.agrees(column)]
-        console.print(f"every word is that of: {', '.join(agreed) or 'no column'}\n", markup=False)
+        console.print(f"every answer is that of: {', '.join(agreed) or 'no column'}\n")
 
 
 def _word(one: Replication, word: int | None) -> str:

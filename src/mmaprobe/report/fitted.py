@@ -6,9 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
+
+from mmaprobe.report.console import ENDLESS
 
 GAP = 2
 """Spaces between two columns."""
@@ -52,19 +55,59 @@ class FittedTable:
             over -= cut
         return natural
 
+    def _counts(self, row: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Names and numbers of a row that has little else."""
+        found = [(n, t) for n, t, right in zip(self.columns, row, self.numeric, strict=True) if right]
+        return found if 2 * len(found) > len(row) else []
+
     def cards(self, width: int) -> list[str]:
-        """The rows one below the other: the first column as a heading, the others named; lines break between words."""
+        """The rows one below the other: the first column as a heading, the others named; lines break between words.
+
+        Of a row that is numbers above all, those that are not 0 stand in one line.
+        """
         lines = [self.title] if self.title else []
         names = max(map(len, self.columns[1:]), default=0)
         for row in self.rows:
             lines += [*(lines and [""]), row[0]]
+            counts = [f"{name}\xa0{text}" for name, text in self._counts(row) if text != "0"]
+            if counts:
+                lines += [f"{'':{GAP}}{line}" for line in _wrapped(" · ".join(counts), max(width - GAP, 1))]
             for name, text in zip(self.columns[1:], row[1:], strict=True):
-                if not text:
+                if not text or (name, text) in self._counts(row):
                     continue
                 wrapped = _wrapped(text, max(width - names - 2 * GAP, 1))
                 lines.append(f"{'':{GAP}}{name:{names}}{'':{GAP}}{wrapped[0]}".rstrip())
                 lines += [f"{'':{names + 2 * GAP}}{line}" for line in wrapped[1:]]
         return lines
+
+
+class RuledTable:
+    """Rows that come one by one, a rule below their columns' names; none of it is cut off: cards where it is too
+    wide."""
+
+    def __init__(self, title: str, *columns: str) -> None:
+        self.title, self.columns = title, columns
+        self.rows: list[tuple[str, ...]] = []
+
+    def add_row(self, *cells: str) -> None:
+        """A row, whose last cells may be left out."""
+        self.rows.append((*cells, *[""] * (len(self.columns) - len(cells))))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        drawn = Table(box=SIMPLE_HEAD, title=self.title, title_justify="left", title_style="bold", pad_edge=False)
+        for column in self.columns:
+            drawn.add_column(column, no_wrap=True)
+        for row in self.rows:
+            drawn.add_row(*map(Text, row))
+        if console.measure(drawn, options=options.update(max_width=ENDLESS)).maximum <= options.max_width:
+            yield drawn
+        else:
+            yield Text(f"{self.title}\n", style="bold")
+            named = tuple(
+                (f"{self.columns[0]} {row[0]}" if row[0][:1].isdigit() else row[0], *row[1:]) for row in self.rows
+            )
+            cards = FittedTable(self.columns, named, (False,) * len(self.columns)).cards(options.max_width)
+            yield Text("\n".join([*cards, ""]), no_wrap=True, overflow="ignore")
 
 
 def _longest(words: Sequence[str]) -> int:
@@ -78,4 +121,5 @@ def _from_its_words(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line.replace("\xa0", " ") for line in lines]
