@@ -63,8 +63,7 @@ def main() -> int:
         if number not in done:
             done[number] = outcome(number, truth, given.k)
             with given.record.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(done[number]) + "
-")
+                lines.write(json.dumps(done[number]) + "\n")
     ends = Counter(done[number]["end"] for number in range(given.count))
     print(", ".join(f"{count} {end}" for end, count in sorted(ends.items())))
     return int(ends["wrong"] > 0)
