@@ -106,17 +106,12 @@ def _said(kernel: GemmKernel, formats: Formats) -> list[str]:
     return [each.why for each in certify(kernel, (), (), np.ones((1, 1), bool), formats)]
 
 
-<<<<<<< HEAD
 def _equal_kernels(one: GemmKernel, two: GemmKernel, formats: Formats) -> str:
-    for (place, name, _, other), why in zip(neighbours(one, formats.sums), _said(one, formats), strict=True):
-=======
-def _equal_kernels(one: GemmKernel, two: GemmKernel) -> str:
     if one.ranges.cut == "stream_k":  # how K is cut is no reason why another field is without effect
         plain = Ranges("uniform", 8)
         same = one.ranges == two.ranges
-        return _equal_kernels(replace(one, ranges=plain), replace(two, ranges=plain)) if same else ""
-    for (place, name, _, other), why in zip(neighbours(one), _said(one), strict=True):
->>>>>>> e22
+        return _equal_kernels(replace(one, ranges=plain), replace(two, ranges=plain), formats) if same else ""
+    for (place, name, _, other), why in zip(neighbours(one, formats.sums), _said(one, formats), strict=True):
         if other == two and why == EQUAL.get((place, name)):
             return why
     same = replace(two, ranges=one.ranges) == one
