@@ -19,38 +19,24 @@
 #include <thread>
 #include <vector>
 
+#include "cpu/bindings/builds.hpp"
 #include "cpu/kernels/program_check.hpp"
 #include "cpu/kernels/tiles.hpp"
 #include "model/program.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace py = pybind11;
 
 namespace mmaprobe {
 namespace {
 
-#if defined(__x86_64__)
-// CPUID 0x80000001, ECX bit 5; not every compiler takes its name.
-bool has_lzcnt() {
-    unsigned a, b, c, d;
-    return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c >> 5 & 1);
-}
-#endif
-
-// The builds that this machine can run, the widest last.
+// The builds that are here and that this machine can run, the widest last.
 std::vector<EngineBuild> builds() {
     std::vector<EngineBuild> out{{"baseline", baseline::evaluate, baseline::evaluate_layout, baseline::evaluate_rows}};
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
-        has_lzcnt())
-        out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout, avx2::evaluate_rows});
-    if (out.size() > 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
+#if defined(MMAPROBE_HAS_BUILD_avx2)
+    if (cpu::runs("avx2")) out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout, avx2::evaluate_rows});
+#endif
+#if defined(MMAPROBE_HAS_BUILD_avx512)
+    if (cpu::runs("avx512")) out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
 #endif
     return out;
 }
@@ -400,6 +386,8 @@ void cpu::register_engine(py::module_& m) {
           py::arg("count"), py::arg("m"), py::arg("n"), py::arg("build") = "",
           "Run a program's kernel on row-major tiles; false where it has none.");
     m.def("engine_builds", &build_names, "Names of the engine builds that this machine can run, the fastest last.");
+    m.def("runnable_builds", &cpu::runnable_builds,
+          "Names of the builds that this machine could run, those that were left out too, the fastest last.");
     m.def("engine_layout", &layout, "Opcodes and columns of the engine's program rows.");
     m.def("compare", &compare, py::arg("x"), py::arg("y"), py::arg("limit") = 16,
           "(count of differing items, indices of the first `limit` of them) of two unsigned arrays.");

@@ -322,8 +322,10 @@ void gemm(const Integers& operations, const std::vector<Integers>& programs, con
     call.depth = GemmCheck(call, programs, order.size(), k, held.size(), largest.size()).depth();
     const std::string name = engine_build(build).name;
     GemmFunction run = baseline::gemm_blocks;
-#if defined(__x86_64__)
+#if defined(MMAPROBE_HAS_BUILD_avx2)
     if (name == "avx2") run = avx2::gemm_blocks;
+#endif
+#if defined(MMAPROBE_HAS_BUILD_avx512)
     if (name == "avx512") run = avx512::gemm_blocks;
 #endif
     auto ended = Ended::WHOLE;

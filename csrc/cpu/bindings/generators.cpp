@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/bindings/builds.hpp"
 #include "model/families.hpp"
 
 namespace py = pybind11;
@@ -21,17 +22,15 @@ namespace {
 constexpr int64_t DOMAIN_NUMBERS = 85, DOMAIN_K = 70;  // five formats of 14 numbers, then K first of the other 15
 constexpr int64_t MOST_LANES = 512;                    // a tile holds as many
 
-// The builds that this machine can run, the widest last.
+// The builds that are here and that this machine can run, the widest last.
 std::map<std::string, GeneratorBuild> builds() {
     std::map<std::string, GeneratorBuild> out{
         {"baseline", {baseline::generate, baseline::generate_layout, baseline::rows_agree}}};
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-        out["avx2"] = {avx2::generate, avx2::generate_layout, avx2::rows_agree};
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        out["avx512"] = {avx512::generate, avx512::generate_layout, avx512::rows_agree};
+#if defined(MMAPROBE_HAS_BUILD_avx2)
+    if (cpu::runs("avx2")) out["avx2"] = {avx2::generate, avx2::generate_layout, avx2::rows_agree};
+#endif
+#if defined(MMAPROBE_HAS_BUILD_avx512)
+    if (cpu::runs("avx512")) out["avx512"] = {avx512::generate, avx512::generate_layout, avx512::rows_agree};
 #endif
     return out;
 }

@@ -2,7 +2,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <cstring>
 #include <map>
 #include <string>
 
@@ -17,12 +16,12 @@ namespace {
 // Seconds an operation by name, of the named build or the fastest here; takes a few milliseconds.
 std::map<std::string, double> roof(const std::string& build) {
     RoofFunction measure = baseline::measure_roof;
-#if defined(__x86_64__)
-    const char* name = engine_build(build).name;
-    if (!std::strcmp(name, "avx2")) measure = avx2::measure_roof;
-    if (!std::strcmp(name, "avx512")) measure = avx512::measure_roof;
-#else
-    engine_build(build);
+    const std::string name = engine_build(build).name;
+#if defined(MMAPROBE_HAS_BUILD_avx2)
+    if (name == "avx2") measure = avx2::measure_roof;
+#endif
+#if defined(MMAPROBE_HAS_BUILD_avx512)
+    if (name == "avx512") measure = avx512::measure_roof;
 #endif
     py::gil_scoped_release release;
     const Roof found = measure();

@@ -55,14 +55,17 @@ def doctor_rows() -> list[dict[str, Any]]:
 
 def _package() -> list[Check]:
     version = metadata.version("mmaprobe")
-    builds = ", ".join(_native.engine_builds())
+    builds = _native.engine_builds()
+    left_out = [name for name in _native.runnable_builds() if name not in builds]
+    native = f"builds here: {', '.join(builds)}" + (f"; built without {', '.join(left_out)}" if left_out else "")
+    again = "pip install --force-reinstall -C cmake.define.MMAPROBE_BUILDS=all ." if left_out else ""
     return [
         Check(
             "mmaprobe",
             True,
             f"{version} on Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         ),
-        Check("native module", True, f"builds here: {builds}"),
+        Check("native module", not left_out, native, again),
         Check("devices registered", True, ", ".join(schemes())),
     ]
 
