@@ -10,14 +10,12 @@ import typer
 
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, gemm_app, out, path
 from mmaprobe.errors import UsageError, brief
-from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.exit_codes import EQUAL, IDENTIFIED, INCONCLUSIVE, MISMATCH
 from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from mmaprobe.report.tables.fitted import FittedTable
 
-CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
-"""Exit codes by status."""
 OURS = ", ".join(f"{vendor.scheme}-gemm:0" for vendor in every() if vendor.products)
 """Devices that are products of our own."""
 ELEMENTS = 200_000
@@ -48,7 +46,7 @@ def identify(
         emit(schedules.identified_json(found))
     else:
         out().print("\n".join(schedules.identified_lines(found, output)), markup=False, soft_wrap=True)
-    return CODES[found.status]
+    return IDENTIFIED[found.status]
 
 
 @gemm_app.command("map")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
-from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary, StepRow
+from mmaprobe.report.run_summary import MEANING, MEANING_OF_PRODUCT, PRODUCT, InstructionRow, RunSummary, StepRow
 from mmaprobe.showing import counted
 
 ROOM = 100_000
@@ -134,7 +134,8 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     compared = f"{counted(summary.vectors, 'vector')} compared, {counted(summary.mismatches, 'mismatch')}"
     verdict = f"{counted(len(summary.rows), 'instruction')}, {compared}"
     verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
-    lines = [Text(verdict, style="bold red" if unequal else "bold green")]
+    of_product = not summary.rows and any(step.name == PRODUCT for step in summary.steps)
+    lines = [] if of_product else [Text(verdict, style="bold red" if unequal else "bold green")]
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Text("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
@@ -142,7 +143,7 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     lines += [Text(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Text(f"evidence: {summary.evidence}"))
-    return [*lines, Text(MEANING, style="dim")]
+    return [*lines, Text(MEANING_OF_PRODUCT if of_product else MEANING, style="dim")]
 
 
 def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:
