@@ -67,7 +67,7 @@ def map_(
     from mmaprobe.parameters.schedule import known_schedules, schedule_named
     from mmaprobe.report.tables import product_maps
 
-    name = _full(product)
+    name = full(product)
     numbers = _numbers("--threads", threads)
     if numbers and (not name.startswith("function:") or "threads=" in name):
         raise UsageError("--threads goes with function: whose name says no threads")
@@ -107,7 +107,7 @@ def diff(
     as_json: JsonOption = False,
 ) -> int:
     """Tell two matrix products apart: where they differ, and the smallest product that shows it."""
-    return hold(_full(p), _full(q), elements, seed, family, as_json)
+    return hold(full(p), full(q), elements, seed, family, as_json)
 
 
 @gemm_app.command()
@@ -162,7 +162,7 @@ def _print(lines: Iterable[str | FittedTable]) -> None:
         out().print(each, markup=False, soft_wrap=isinstance(each, str))
 
 
-def _full(name: str) -> str:
+def full(name: str) -> str:
     """The name of a product; that of a schedule, or its file, may stand alone."""
     from mmaprobe.devices.products import is_product
     from mmaprobe.parameters.schedule import known_schedules
