@@ -48,3 +48,7 @@ def demand_codes(*, changed: bool, check: bool, least: int, compared: int, unrea
     """Exit codes of what was demanded of a run in vain: with ``check`` nothing ``changed`` (new, or missing without a
     reason), ``least`` instructions ``compared``, none ``unreached`` when the budget was spent."""
     return ({MISMATCH} if check and changed else set()) | ({INCONCLUSIVE} if compared < least or unreached else set())
+
+
+IDENTIFIED = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
+"""Exit codes of an identification of a schedule, by how it ends."""

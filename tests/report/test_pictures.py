@@ -30,6 +30,8 @@ KINDS = {
     "bias": (f"sm_90a/{HERE}",),
     "drift": (f"sm_90a/{HERE}",),
     "parameters": (),
+    "classes": ("openblas_haswell_f32?m=24&n=24&k=400",),
+    "schedule": ("openblas_haswell_f32?m=24&n=24&k=400",),
 }
 
 

@@ -10,14 +10,12 @@ import typer
 
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, gemm_app, out, path
 from mmaprobe.errors import UsageError, brief
-from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.exit_codes import EQUAL, IDENTIFIED, INCONCLUSIVE, MISMATCH
 from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from mmaprobe.report.fitted import FittedTable
 
-CODES = {"exact": EQUAL, "bounded": INCONCLUSIVE, "wrong": DEVICE_FAILED}
-"""Exit codes by status."""
 OURS = ", ".join(f"{vendor.scheme}-gemm:0" for vendor in every() if vendor.products)
 """Devices that are products of our own."""
 ELEMENTS = 200_000
@@ -48,7 +46,7 @@ def identify(
         emit(schedules.identified_json(found))
     else:
         out().print("\n".join(schedules.identified_lines(found, output)))
-    return CODES[found.status]
+    return IDENTIFIED[found.status]
 
 
 @gemm_app.command("map")
@@ -71,7 +69,7 @@ def map_(
     from mmaprobe.parameters.schedule import known_schedules, schedule_named
     from mmaprobe.report.tables import product_maps
 
-    name = _full(product)
+    name = full(product)
     numbers = _numbers("--threads", threads)
     if numbers and (not name.startswith("function:") or "threads=" in name):
         raise UsageError("--threads goes with function: whose name says no threads")
@@ -113,7 +111,7 @@ def diff(
     as_json: JsonOption = False,
 ) -> int:
     """Tell two matrix products apart: where they differ, and the smallest product that shows it."""
-    return hold(_full(p), _full(q), elements, seed, family, as_json)
+    return hold(full(p), full(q), elements, seed, family, as_json)
 
 
 @gemm_app.command()
@@ -168,7 +166,7 @@ def _print(lines: Iterable[str | FittedTable]) -> None:
         out().print(each)
 
 
-def _full(name: str) -> str:
+def full(name: str) -> str:
     """The name of a product; that of a schedule, or its file, may stand alone."""
     from mmaprobe.devices.products import is_product
     from mmaprobe.parameters.schedule import known_schedules

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mmaprobe.cli import argument_checks
 from mmaprobe.cli.terminal import JsonOption, SeedOption, emit, out, path, plot_app
 from mmaprobe.errors import UsageError
 
@@ -18,6 +19,10 @@ ArchArgument = Annotated[str, typer.Argument(metavar="ARCH", help="Architecture,
 InstructionArgument = Annotated[str, typer.Argument(metavar="INSTRUCTION", help="Instruction id.")]
 UnitsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="ARCH/INSTRUCTION", help="Units; without any, those that ship.")
+]
+ProductArgument = Annotated[
+    str,
+    typer.Argument(metavar="PRODUCT", help="function:numpy:matmul?m=64&n=64&k=300, or a schedule: FILE.toml?m=64&..."),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", parser=path, help="The picture: FILE.png or FILE.svg.")]
 
@@ -99,6 +104,44 @@ def plot_drift(file: OutOption, named: UnitsArgument = None, seed: SeedOption = 
     from mmaprobe.report.pictures.units import units
 
     draw_drift(units("fp8", named or ()), file, seed)
+    return _drawn(file, as_json)
+
+
+@plot_app.command("classes")
+def plot_classes(product: ProductArgument, file: OutOption, seed: SeedOption = 0, as_json: JsonOption = False) -> int:
+    """Draw D by class: which elements a matrix product adds in the same order."""
+    from mmaprobe.cli.gemm import full
+    from mmaprobe.devices.products import open_product
+    from mmaprobe.report.pictures.element_classes import classes_of, draw_classes
+
+    draw_classes(classes_of(open_product(full(product)), seed), file)
+    return _drawn(file, as_json)
+
+
+@plot_app.command("schedule")
+def plot_schedule(
+    product: ProductArgument,
+    file: OutOption,
+    at: Annotated[str, typer.Option(help="ROW,COLUMN of the result.")] = "0,0",
+    as_json: JsonOption = False,
+) -> int:
+    """Draw how a schedule adds one element: how K is cut, accumulated and joined."""
+    from mmaprobe.cli.gemm import full
+    from mmaprobe.devices.products import open_product
+    from mmaprobe.report.pictures.schedule import draw_schedule
+    from mmaprobe.validation.products.comparing import named
+    from mmaprobe.validation.products.partial_sums import kernel_of, schedule_of
+
+    opened = open_product(full(product))
+    schedule, (m, n, k) = schedule_of(opened), opened.shape
+    if schedule is None:
+        raise UsageError(f"{opened.name} is no schedule; find its own with: mmaprobe gemm identify '{opened.name}'")
+    i, j = argument_checks.place(at)
+    if i >= m or j >= n:
+        raise UsageError(f"--at is {at}; D is {m} x {n}")
+    kernel = kernel_of(schedule, (m, n, k), (i, j))
+    title = f"{opened.name.partition('?')[0]}, D[{i}, {j}] of {named(opened.shape)}, kernel {kernel.name}"
+    draw_schedule(title, kernel, k, file)
     return _drawn(file, as_json)
 
 

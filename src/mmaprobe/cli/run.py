@@ -67,6 +67,9 @@ def run(
         str,
         typer.Option(help="Compare as this plan says (list: mmaprobe plans), or FILE.toml; --instruction narrows it."),
     ] = "",
+    schedule: Annotated[
+        str, typer.Option(help="Hold a product (function:..., gemm:FILE) to a schedule: its name, FILE.toml, identify.")
+    ] = "",
     markdown_file: MarkdownOption = None,
     pack: PackOption = None,
     as_json: JsonOption = False,
@@ -86,7 +89,13 @@ def run(
         planned = _planned(plan, instruction)
         least = planned.plan.least_instructions
         budget = budget if budget is not None else planned.plan.minutes or None
-    options = Options(instruction, vectors, seed, out_folder, budget, resume, check, least, planned=planned)
+    if schedule:
+        refuse(
+            context, ("vectors", "least", "steps", "plan", "check"), "goes without --schedule, which says what is done"
+        )
+    options = Options(
+        instruction, vectors, seed, out_folder, budget, resume, check, least, planned=planned, schedule=schedule
+    )
     name = packed(device, pack)
     opened = best_device() if name is None else open_device(name)
     gate = gate_for(baseline, opened, accept_change or (), out_folder)

@@ -298,6 +298,11 @@ class GemmStep:
         if self.order and (self.by != "primitive" or sorted(self.order) != list(range(len(self.order)))):
             raise UsageError(f"order is {brief(self.order)}; it must be a permutation of a primitive's lanes")
 
+    @property
+    def width(self) -> int:
+        """Products of a step, as the architecture that it names has them."""
+        return self.datapath().k if self.by == "primitive" else 1
+
     def datapath(self, architecture: str | None = None) -> Datapath:
         """The datapath of the primitive, by the parameters of ``architecture`` where it is given (a name or the path of
         a parameter file).  UsageError naming the primitive where there is none, or none that adds to an accumulator."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmaprobe.evidence.files import write_json
 from mmaprobe.report.coverage import coverage_json, coverage_lines
-from mmaprobe.report.run_summary import RunSummary
+from mmaprobe.report.run_summary import RunSummary, StepRow
 
 SCHEMA = 1
 """What a run's summary says its schema is."""
@@ -40,7 +40,12 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
         "notice": summary.notice,
         "remarks": list(summary.remarks),
         "exit_code": summary.exit_code,
-    } | ({"steps": [asdict(step) for step in summary.steps]} if summary.steps else {})
+    } | ({"steps": [_step(step) for step in summary.steps]} if summary.steps else {})
+
+
+def _step(step: StepRow) -> dict[str, object]:
+    """A step's row; only one that came to a verdict of its own has an exit code."""
+    return {name: value for name, value in asdict(step).items() if value is not None}
 
 
 def write(summary: RunSummary, path: str | Path) -> None:

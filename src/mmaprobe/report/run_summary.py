@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,6 +40,10 @@ MEANING = (
     "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
     "It is evidence for those vectors, not a proof for all."
 )
+MEANING_OF_PRODUCT = (
+    "Equal means: every element compared had the same bits in the product and by the schedule. "
+    "It is evidence for those elements, not a proof for all."
+)
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,22 @@ class InstructionRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step of a run: how far it is, its seconds, what it found in a line."""
+    """A step of a run: how far it is, its seconds, what it found in a line, and its own verdict's exit code."""
 
     name: str
     status: str
     seconds: float
     text: str
+    exit_code: int | None = None
+
+
+def verdicts_of(steps: Iterable[StepRow]) -> set[int]:
+    """The exit codes of the steps that came to a verdict of their own."""
+    return {step.exit_code for step in steps if step.exit_code is not None}
+
+
+PRODUCT = "product"
+"""The step of a device that multiplies whole matrices, which has no instruction's row."""
 
 
 @dataclass(frozen=True)
@@ -155,4 +169,5 @@ class RunSummary:
             changed=bool(self.new or self.missing), check=self.check, least=self.least, compared=self.compared,
             unreached=self.unreached,
         )  # fmt: skip
-        return run_code(codes, self.vectors, self.failure, bool(self.not_here))
+        held = verdicts_of(self.steps)
+        return run_code(codes | held, self.vectors + len(held), self.failure, bool(self.not_here))

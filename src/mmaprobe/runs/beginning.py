@@ -53,7 +53,7 @@ class Options:
     """What a run is told, on whatever device; UsageError where none can begin like this.
 
     ``vectors`` bound what is compared of each instruction, None: each step knows how many, or a plan (``planned``)
-    says it; ``budget`` is in minutes.
+    says it; ``budget`` is in minutes.  ``schedule``: a product is held against it, and nothing else is done.
     """
 
     instruction: str = "*"
@@ -67,6 +67,7 @@ class Options:
     listener: RunListener | None = None
     clock: Clock = time.monotonic
     planned: PlannedValidation | None = None
+    schedule: str = ""
 
     def __post_init__(self) -> None:
         checked("run", {name: value for name, value in vars(self).items() if name in OPTIONS}, OPTIONS)

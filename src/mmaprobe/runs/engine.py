@@ -48,6 +48,7 @@ def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Opti
     opened = open_device(device) if isinstance(device, str) else device or best_device()
     plan = plan_of(opened, options.instruction, options.check, beyond=recorded)
     settings: dict[str, Any] = {"instruction": options.instruction, "vectors": options.vectors}
+    settings |= {"schedule": options.schedule} if options.schedule else {}
     if options.planned is not None:
         plan = narrowed(plan, options.planned, opened)
         settings["validation"] = dict(options.planned.form())

@@ -17,11 +17,11 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, MISMATCH
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.run_summary import InstructionRow, RunSummary, StepRow
+from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.report_summary import OUTCOMES, kept_detail, row_of
-from mmaprobe.runs.result import Result, cpu_codes
+from mmaprobe.runs.result import Result, cpu_codes, step_row
 from mmaprobe.runs.verbs import STEPS
 
 
@@ -44,7 +44,7 @@ def kept_summary(store: Store) -> RunSummary:
         rows=tuple(row for row, _ in kept_rows(store)),
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
-        steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in steps),
+        steps=tuple(map(step_row, steps)),
         ended="" if store.finished else "it is not finished",
         failure=next((code for code in (DEVICE_FAILED, MISMATCH, INCONCLUSIVE) if code in codes), 0),
     )

@@ -17,10 +17,10 @@ from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
-from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, StepRow
+from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
-from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, vectors_of
+from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, step_row, vectors_of
 
 OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
@@ -46,7 +46,7 @@ def summary_of(report: Report) -> RunSummary:
         evidence=str(report.out),
         seconds=report.seconds,
         check=report.check,
-        steps=tuple(StepRow(step.name, step.status, step.seconds, step.text) for step in report.steps),
+        steps=tuple(map(step_row, report.steps)),
         ended=report.ended,
         failure=INTERRUPTED if report.interrupted else report.failure,
         least=report.least,

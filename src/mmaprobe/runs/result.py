@@ -16,7 +16,7 @@ from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import Part
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, INTERRUPTED, MISMATCH, demand_codes, run_code, worst
 from mmaprobe.parameters.datapath import Datapath
-from mmaprobe.report.run_summary import EXIT_CODES, NEW
+from mmaprobe.report.run_summary import EXIT_CODES, NEW, PRODUCT, StepRow, verdicts_of
 from mmaprobe.runs.open_questions.answers import Answer
 from mmaprobe.showing import Row, Showing, counted, counted_states, mismatches_in
 from mmaprobe.survey.comparison import Comparison
@@ -142,13 +142,21 @@ class Report(Showing):
             compared=len({result.row for result in self.results if vectors_of(result)}),
             unreached=self.unreached,
         )
-        return run_code(codes, self.vectors, INTERRUPTED if self.interrupted else self.failure, bool(self.absent))
+        held = verdicts_of(map(step_row, self.steps))
+        failure = INTERRUPTED if self.interrupted else self.failure
+        return run_code(codes | held, self.vectors + len(held), failure, bool(self.absent))
 
 
 def cpu_codes(steps: Mapping[str, StepRecord]) -> list[int]:
     """The exit codes that the CPU's instructions make, from their counts and outcomes."""
     rows = steps["cpu"].result.get("summary", {}).get("instructions", []) if "cpu" in steps else []
     return [MISMATCH if row["mismatches"] else EXIT_CODES[row["outcome"]] for row in rows]
+
+
+def step_row(step: StepRecord) -> StepRow:
+    """The row of a step; of ``product`` with the exit code of its verdict."""
+    code = step.result.get("exit_code") if step.name == PRODUCT else None
+    return StepRow(step.name, step.status, step.seconds, step.text, code)
 
 
 def spent(unreached: int, chosen: int, minimum: int) -> str:

@@ -17,6 +17,7 @@ from mmaprobe.runs.deriving import derive_main, survey_all
 from mmaprobe.runs.engine import conduct
 from mmaprobe.runs.instructions import EACH_IN_TURN, VECTORS
 from mmaprobe.runs.layouts import find_layouts
+from mmaprobe.runs.product import product_step
 from mmaprobe.runs.recording import record_all, record_main, write_archive
 from mmaprobe.runs.result import Report
 from mmaprobe.runs.run_state import Clock, RunListener
@@ -115,6 +116,8 @@ def bring_up(
 
 def run_as_typed(device: Device, steps: str | None, options: Options) -> Report:
     """What the command does: the steps whose names are typed (``all`` of them), else those that the device takes."""
+    if options.schedule:
+        return conduct(device, (product_step(device, options.schedule),), options)
     if steps is None and not goes_by_steps(device):
         vectors = VECTORS if options.vectors is None and options.planned is None else options.vectors
         return conduct(device, EACH_IN_TURN, replace(options, vectors=vectors))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,6 +35,7 @@ from mmaprobe.operands.witness_batches import as_vectors
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.lookup import datapath_for
 from mmaprobe.parameters.table import from_table
+from mmaprobe.report.run_summary import PRODUCT
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.showing import counted, mismatches_in
 from mmaprobe.survey.comparison import compare
@@ -215,7 +216,7 @@ def _evidence(path: Path) -> Verified:
     for name in named.parts:
         told.check(part_name(name), lambda name=name: _part(told, named, name, parts))  # type: ignore[misc]
     for name in named.steps:
-        told.check(step_name(name), lambda name=name: _step(named, name, statuses))  # type: ignore[misc]
+        told.check(step_name(name), lambda name=name: _step(told, named, name, statuses))  # type: ignore[misc]
     for name in sorted(named.accepted.keys() - {*map(part_name, named.parts), *map(step_name, named.steps)}):
         told.check(name, lambda name=name: _attached(told, named, name))  # type: ignore[misc]
     if not any(each.wrong for each in told.files):
@@ -224,13 +225,15 @@ def _evidence(path: Path) -> Verified:
         except UsageError as error:
             told.files.append(File(MANIFEST, wrong=str(error)))
     _beside(told, named)
-    told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE]
+    told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE] * (PRODUCT not in named.steps)
     if told.exit_code != USAGE:  # what an altered catalog says of an instruction, or no longer says, is nothing
         told.codes += [_standing(named, part) for part in parts.values()]
     told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
-    told.text = f"{'finished' if named.finished else 'partial'}, {counted(len(parts), 'instruction')}, "
-    told.text += mismatches_in(wrong, vectors) + ("" if named.sealed else f"; {UNSEALED}")
+    counts = f"{counted(len(parts), 'instruction')}, {mismatches_in(wrong, vectors)}"
+    held = "a product" if PRODUCT in named.steps and not parts else counts
+    told.text = f"{'finished' if named.finished else 'partial'}, {held}"
+    told.text += "" if named.sealed else f"; {UNSEALED}"
     return told
 
 
@@ -254,15 +257,30 @@ def _part(told: Verified, named: Named, name: str, parts: dict[str, Part]) -> st
     return f"{part.status}, {mismatches_in(part.mismatch_count, part.vectors)}, {counted(count, 'witness')}{said}"
 
 
-def _step(named: Named, name: str, statuses: list[str]) -> str:
+def _step(told: Verified, named: Named, name: str, statuses: list[str]) -> str:
     step = named.read_step(name)
     statuses += [str(each.get("status")) for each in step.result.get("answers", ())]
+    told.codes += [_product_code(step.result)] if name == PRODUCT and "exit_code" in step.result else []
     inner = named.folder / CPU
     if name == CPU and (inner / MANIFEST).exists():
         run, said = read_manifest(inner).header.run, step.result.get("summary", {}).get("run")
         if said is not None and run != said:
             raise UsageError(f"{inner} holds run {run}, but the step tells of {said}")
     return f"{step.status}: {step.text}" if step.text else step.status
+
+
+def _product_code(result: Mapping[str, Any]) -> int:
+    """What a held product comes to by its calls; UsageError where its counts are not those."""
+    verdict = result.get("verdict")
+    if verdict is None:
+        return int(result["exit_code"])
+    elements, differing = (sum(row[name] for row in verdict["rows"]) for name in ("elements", "differing"))
+    code = MISMATCH if differing else EQUAL if elements else INCONCLUSIVE
+    if (elements, differing, code) != (verdict["elements"], verdict["differing"], result["exit_code"]):
+        raise UsageError(
+            f"{PRODUCT}: {differing:,} of {elements:,} elements differ by its calls, but it says otherwise"
+        )
+    return code
 
 
 def _beside(told: Verified, named: Named) -> None:

@@ -43,6 +43,17 @@ def verdict_lines(found: ProductVerdict) -> Iterator[Printed]:
         yield from _smallest_lines(found, found.least)
 
 
+def verdict_line(found: ProductVerdict) -> str:
+    """Whether one product is the other, in a line; where not, with the command that shows how they differ."""
+    compared = found.comparison
+    if not compared.calls:
+        return f"nothing was compared: {compared.absent[0]}"
+    wrong = f"{compared.differing:,} of {compared.elements:,} elements differ"
+    if not compared.differing:
+        return f"equal to {found.q.name}: {wrong}"
+    return f"not {found.q.name}: {wrong}; see: mmaprobe gemm diff '{found.p.name}' {found.q.name}"
+
+
 def _called(name: str, version: str) -> str:
     return f"{name} (version {version})" if version else name
 

@@ -58,12 +58,19 @@ def order_words(kernel: GemmKernel) -> str:
     dealt = "one accumulator" if own.count == 1 else f"{counted(own.count, 'accumulator')}, joined by {own.join}"
     if own.rest == "after":
         dealt += f", after them what is left of blocks of {own.block}"
-    step = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}[kernel.step.by]
-    return f"{_ranges(kernel)}, {dealt}, {step}"
+    return f"{_ranges(kernel)}, {dealt}, {step_words(kernel)}"
+
+
+def step_words(kernel: GemmKernel) -> str:
+    """What is added to an accumulator at a time."""
+    words = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}
+    return words.get(kernel.step.by, kernel.step.primitive)
 
 
 def _ranges(kernel: GemmKernel) -> str:
     rule = kernel.ranges
+    if rule.cut == "given":
+        return f"K in ranges of {', '.join(map(str, rule.lengths))}, {kernel.join.order}"
     said = {name: getattr(rule, name) for name in ("length", "parts", "unit") if getattr(rule, name) not in (None, 1)}
     said |= {"half": rule.half} if rule.half != "down" else {}
     text = ", ".join(f"{name} {value}" for name, value in said.items())

@@ -71,17 +71,18 @@ def schedule_of(product: MatrixProduct) -> Schedule | None:
 def kernel_at(product: MatrixProduct, made: Smallest) -> GemmKernel | None:
     """The kernel by which a schedule computes the element; None of a product that is none."""
     schedule = schedule_of(product)
-    return None if schedule is None else _kernel_of(schedule, made.shape, made.at)
+    return None if schedule is None else kernel_of(schedule, made.shape, made.at)
 
 
-def _kernel_of(schedule: Schedule, shape: tuple[int, int, int], at: tuple[int, int]) -> GemmKernel:
+def kernel_of(schedule: Schedule, shape: tuple[int, int, int], at: tuple[int, int]) -> GemmKernel:
+    """The kernel of an element of a product of this shape."""
     return next(kernel for kernel, rows, columns in schedule.areas(*shape) if at[0] in rows and at[1] in columns)
 
 
 def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
     """Where a kernel adds a lane of K."""
     number, lanes = next((i, each) for i, each in enumerate(kernel.ranges.of(k)) if lane in each)
-    width = kernel.step.datapath().k if kernel.step.by == "primitive" else 1
+    width = kernel.step.width
     step = (lane - lanes.start) // width
     dealt = kernel.accumulators.dealt(-(-len(lanes) // width))
     accumulator = next((i for i, each in enumerate(dealt) if step in each), None)
@@ -91,7 +92,7 @@ def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
 def schedule_says(device: GemmDevice, made: Instruction, vector: Batch, at: tuple[int, int]) -> str:
     """How a schedule comes to one element, in a line: its kernel, and D of the lanes up to the end of each range that
     has a live one, the last of them."""
-    kernel, fmt = _kernel_of(device.schedule, (made.m, made.n, made.k), at), formats.get(made.d)
+    kernel, fmt = kernel_of(device.schedule, (made.m, made.n, made.k), at), formats.get(made.d)
     live = (vector.a[0] != 0) & (vector.b[0] != 0)
     words = []
     for number, lanes in enumerate(kernel.ranges.of(made.k)):
