@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from mmaprobe.evidence.files import write_bytes
 SUFFIXES = (".html", ".htm")
 """How the name of a page ends."""
 ADVICE = "choose another file with --html FILE"
+_PART = re.compile(r"(?<=[._,:={/])(?=[\w{+*-])")
+"""Where an id or a vector may go on in a new line: behind what parts its words."""
 MISSING = "a page needs jinja2; type: pip install 'mmaprobe[report]'"
 
 
@@ -18,6 +21,7 @@ def filled(template: str, **values: Any) -> str:
     """The text of a page: every text that is put in is escaped.  NotHereError without jinja2."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import Markup, escape
     except ImportError:
         raise NotHereError(MISSING) from None
     environment = Environment(
@@ -28,6 +32,7 @@ def filled(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.filters["parts"] = lambda text: Markup(_PART.sub("<wbr>", str(escape(printable(str(text))))))
     return str(environment.get_template(template).render(**values))
 
 
