@@ -21,7 +21,6 @@ def filled(template: str, **values: Any) -> str:
     """The text of a page: every text that is put in is escaped.  NotHereError without jinja2."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup, escape
     except ImportError:
         raise NotHereError(MISSING) from None
     environment = Environment(
@@ -32,7 +31,7 @@ def filled(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters["parts"] = lambda text: Markup(_PART.sub("<wbr>", str(escape(printable(str(text))))))
+    environment.filters["parts"] = _parted
     return str(environment.get_template(template).render(**values))
 
 
@@ -51,6 +50,13 @@ def write(text: str, path: Path) -> int:
     data = text.encode()
     write_bytes(path, data, ADVICE)
     return len(data)
+
+
+def _parted(text: Any) -> Any:
+    """An id or a vector that may go on in a new line behind what parts its words."""
+    from markupsafe import Markup, escape
+
+    return Markup(_PART.sub("<wbr>", str(escape(printable(str(text))))))
 
 
 def _shown(value: Any) -> Any:
