@@ -159,3 +159,12 @@ def test_a_row_of_counts_is_one_line_where_it_is_too_wide() -> None:
 def test_a_mistake_names_the_next_command(words: str, next_command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert f"; {next_command}" in capsys.readouterr().err.replace("see ", "")
+
+
+def test_a_row_on_a_pipe_is_one_line_that_is_not_padded_to_the_widest() -> None:
+    rows = [{"a": "x", "n": 7, "b": "one\nand two " * 9, "c": "end"}, {"a": "long", "n": 1234, "b": "", "c": "here"}]
+    lines = shown(table(rows, ("a", "n", "b", "c")), ENDLESS)
+    assert len(lines) == 3
+    assert lines[0].split() == ["a", "n", "b", "c"]
+    assert lines[1].startswith("x         7  one and two one ")
+    assert lines[2] == f"long  1,234  {'':60}  here"
