@@ -60,6 +60,7 @@ def test_a_command_that_is_broken_can_be_copied(words: list[str], width: int) ->
     command = shlex.join(["mmaprobe", "explain", *words])
     said = folded(f"  why: {command}", width).partition("why:")[2]
     if "  " not in command:
+        assert "\n" not in said.replace("\\\n", "").strip(), "a line that goes on says so"
         assert shlex.split(said.replace("\\\n", "")) == ["mmaprobe", "explain", *words]
 
 
