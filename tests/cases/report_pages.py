@@ -53,7 +53,7 @@ def evidence_counts(run: Path) -> dict[str, int]:
 class Page(HTMLParser):
     """A page taken apart: how many elements of each tag, of each class and with each attribute; ids, links, texts."""
 
-    VOID = frozenset(("meta", "br", "img", "link", "input", "rect", "line"))
+    VOID = frozenset(("meta", "br", "wbr", "img", "link", "input", "rect", "line"))
 
     def __init__(self, text: str) -> None:
         super().__init__()

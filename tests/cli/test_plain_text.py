@@ -60,6 +60,7 @@ def test_a_command_that_is_broken_can_be_copied(words: list[str], width: int) ->
     command = shlex.join(["mmaprobe", "explain", *words])
     said = folded(f"  why: {command}", width).partition("why:")[2]
     if "  " not in command:
+        assert "\n" not in said.replace("\\\n", "").strip(), "a line that goes on says so"
         assert shlex.split(said.replace("\\\n", "")) == ["mmaprobe", "explain", *words]
 
 
@@ -159,3 +160,12 @@ def test_a_row_of_counts_is_one_line_where_it_is_too_wide() -> None:
 def test_a_mistake_names_the_next_command(words: str, next_command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert f"; {next_command}" in capsys.readouterr().err.replace("see ", "")
+
+
+def test_a_row_on_a_pipe_is_one_line_that_is_not_padded_to_the_widest() -> None:
+    rows = [{"a": "x", "n": 7, "b": "one\nand two " * 9, "c": "end"}, {"a": "long", "n": 1234, "b": "", "c": "here"}]
+    lines = shown(table(rows, ("a", "n", "b", "c")), ENDLESS)
+    assert len(lines) == 3
+    assert lines[0].split() == ["a", "n", "b", "c"]
+    assert lines[1].startswith("x         7  one and two one ")
+    assert lines[2] == f"long  1,234  {'':60}  here"

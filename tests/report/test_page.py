@@ -317,3 +317,13 @@ def test_without_jinja2_one_line_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert "pip install 'mmaprobe[report]'" in refused(capsys, 3, str(derived), "--html", str(tmp_path / "p.html"))
     assert not list(tmp_path.iterdir())
+
+
+def test_an_id_goes_on_in_a_new_line_behind_what_parts_its_words(tmp_path: Path) -> None:
+    """And its text is the same: what is copied from the page is the id."""
+    page = tmp_path / "page.html"
+    assert main(["report", str(wrong_run(tmp_path / "run")), "--html", str(page)]) == 0
+    text = page.read_text("utf-8")
+    assert "mma.<wbr>sync.<wbr>aligned.<wbr>m16n8k16.<wbr>row.<wbr>col.<wbr>f32.<wbr>f16" in text
+    assert re.search(r"a=<wbr>0x0\*7,<wbr>0x6000,<wbr>0x0\*4", text)
+    assert not re.search(r"\w<wbr>|<wbr>[^\w+*{-]", text.replace("_<wbr>", ""))

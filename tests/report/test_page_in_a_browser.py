@@ -129,6 +129,38 @@ def test_what_two_units_have_otherwise_is_whole(browser: Chromium, shown: tuple[
     kept(browser, shown[1], "desk")
 
 
+BROKEN = """
+[...document.querySelectorAll('tbody th, td.code:not(.digest), td .code, h3')].flatMap(node => {
+  const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), found = [];
+  for (let last = Infinity, before = ''; walk.nextNode(); )
+    for (let at = 0; at < walk.currentNode.data.length; at++) {
+      const range = document.createRange();
+      range.setStart(walk.currentNode, at);
+      range.setEnd(walk.currentNode, at + 1);
+      const box = range.getBoundingClientRect(), sign = walk.currentNode.data[at];
+      const inside = /[A-Za-z0-9]/.test(before) && /[A-Za-z0-9]/.test(sign);
+      if (inside && box.width && box.top > last + 4) found.push(node.textContent);
+      if (box.width) last = box.top;
+      before = sign;
+    }
+  return found;
+})
+"""
+"""Texts of which a line begins inside a word: ids, parameters and vectors."""
+
+
+@pytest.mark.parametrize("width", [1025, 1100, DESK[0]])
+def test_nothing_scrolls_sideways_on_a_desk_and_no_id_breaks_inside_a_word(
+    browser: Chromium, shown: tuple[Path, Path], width: int
+) -> None:
+    """With everything unfolded, from the narrowest window that has tables on."""
+    browser.media()
+    browser.show(shown[1], width, DESK[1])
+    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.value(BROKEN) == []
+
+
 def test_links_lead_to_what_they_name(browser: Chromium, shown: tuple[Path, Path]) -> None:
     browser.show(shown[1], *DESK)
     found = browser.value("""

@@ -135,10 +135,11 @@ class Corpus:
         read as a whole or not at all.
         """
         folder = Path(path)
-        if not (folder / "manifest.json").exists():
+        manifest = folder / "manifest.json"
+        if not manifest.exists():
             made = "mmaprobe corpus import SOURCE FOLDER makes one"
-            raise UsageError(f"{folder} is no corpus: No such file: manifest.json; {made}")
-        sets, digests = _read_manifest(folder / "manifest.json")
+            raise UsageError(f"{manifest}: No such file, and so no corpus; {made}")
+        sets, digests = _read_manifest(manifest)
         for name, digest in (digests or {}).items():
             _check_digest(folder / name, digest)
         arrays = _read_arrays(folder / "vectors.npz", sets)

@@ -368,7 +368,7 @@ def read_manifest(folder: Path) -> Named:
         manifest = _checked(path, path.read_bytes())
     except FileNotFoundError:
         listed = "mmaprobe evidence list FOLDER lists the runs below a folder"
-        raise UsageError(f"{folder} is no evidence of a run: No such file: {path.name}; {listed}") from None
+        raise UsageError(f"{path}: No such file, and so no evidence of a run; {listed}") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     given = manifest.typed(dict)

@@ -15,6 +15,8 @@ from mmaprobe.report.console import ENDLESS
 
 GAP = 2
 """Spaces between two columns."""
+PADDED = 60
+"""Columns of a cell to which others are padded, where there is no edge."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class FittedTable:
     title: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= ENDLESS:
+            yield Text("\n".join(self.lines()), no_wrap=True, overflow="ignore")
+            return
         widths = self.widths(options.max_width)
         if widths is None:
             yield Text("\n".join(self.cards(options.max_width)), no_wrap=True, overflow="ignore")
@@ -38,6 +43,19 @@ class FittedTable:
         for row in self.rows:
             drawn.add_row(*(Text(_from_its_words(text, width)) for text, width in zip(row, widths, strict=True)))
         yield drawn
+
+    def lines(self) -> list[str]:
+        """A line a row, for what has no edge: columns stand below each other, but for cells wider than ``PADDED``."""
+        rows = [tuple(" ".join(text.split("\n")) for text in row) for row in (self.columns, *self.rows)]
+        widths = [min(_longest(texts), PADDED) for texts in zip(*rows, strict=True)]
+        told = [
+            (
+                f"{text:>{width}}" if right else f"{text:{width}}"
+                for text, width, right in zip(row, widths, self.numeric, strict=True)
+            )
+            for row in rows
+        ]
+        return [*([self.title] if self.title else []), *((" " * GAP).join(cells).rstrip() for cells in told)]
 
     def widths(self, width: int) -> list[int] | None:
         """Of each column, so that all of them fit; None where the longest words of all are too wide together."""

@@ -13,7 +13,9 @@ from mmaprobe.report.console import PlainConsole
 from mmaprobe.showing import human, per_second
 
 BAR = 20
-"""Columns of a bar."""
+"""Columns of a bar; of half of it on a terminal narrower than ``NARROW``, where words need the room."""
+NARROW = 100
+"""Columns from which on a terminal is none too narrow for a whole bar."""
 
 
 class _Line(TextColumn):
@@ -32,7 +34,7 @@ def _bars() -> Progress:
     return Progress(
         SpinnerColumn(),
         _Line("", table_column=Column()),
-        BarColumn(BAR),
+        BarColumn(BAR if console.width >= NARROW else BAR // 2),
         TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=console,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from mmaprobe.evidence.files import write_bytes
 SUFFIXES = (".html", ".htm")
 """How the name of a page ends."""
 ADVICE = "choose another file with --html FILE"
+_PART = re.compile(r"(?<=[._,:={/])(?=[\w{+*-])")
+"""Where an id or a vector may go on in a new line: behind what parts its words."""
 MISSING = "a page needs jinja2; type: pip install 'mmaprobe[report]'"
 
 
@@ -28,6 +31,7 @@ def filled(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.filters["parts"] = _parted
     return str(environment.get_template(template).render(**values))
 
 
@@ -46,6 +50,13 @@ def write(text: str, path: Path) -> int:
     data = text.encode()
     write_bytes(path, data, ADVICE)
     return len(data)
+
+
+def _parted(text: Any) -> Any:
+    """An id or a vector that may go on in a new line behind what parts its words."""
+    from markupsafe import Markup, escape
+
+    return Markup(_PART.sub("<wbr>", str(escape(printable(str(text))))))
 
 
 def _shown(value: Any) -> Any:

@@ -39,7 +39,9 @@ def version() -> str:
     try:
         status, major, minor = nvrtc.nvrtcVersion()
     except RuntimeError as error:
-        raise NotHereError(f"NVRTC is not installed ({error}): pip install 'mmaprobe[cuda13]'") from None
+        raise NotHereError(
+            f"NVRTC is not installed ({str(error).partition(': ')[0]}): pip install 'mmaprobe[cuda13]'"
+        ) from None
     if int(status):
         raise NotHereError(f"NVRTC does not say its version (status {int(status)})")
     return f"NVRTC {major}.{minor}"
