@@ -75,6 +75,8 @@ def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
     starts = st.sampled_from(("zero", "first", *(["c"] * c)))
     join = Join(draw(wide), draw(st.sampled_from(("chain", "pairwise", "last_first"))), draw(starts))
     own = draw(accumulators(fmt, dot))
+    if own.block > 1 and not dot and draw(st.booleans()):
+        step = replace(step, beyond="fma" if step.by == "multiply_add" else "multiply_add")
     promotions = st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide))
     promotion = None if own.rest == "after" else draw(promotions)
     tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"

@@ -81,6 +81,20 @@ def test_partial_sums_of_d_are_told_from_wide_ones(fmt: str, partials: str) -> N
     assert verdicts["step.by"] == ("refuted" if fmt == "bf16" else "equal")
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("step", [GemmStep("fma", beyond="multiply_add"), GemmStep("multiply_add", beyond="fma")])
+@pytest.mark.parametrize("fmt", ["f32", "bf16"])
+def test_products_beyond_whole_blocks_are_told_by_themselves(step: GemmStep, fmt: str) -> None:
+    """Though no K that was named has any."""
+    own = Accumulators("f32", 4, block=4)
+    truth = rounded(alone(Ranges(), own, Join("f32")), fmt)
+    truth = replace(truth, kernels=(replace(truth.kernels[0], step=step),))
+    found = identify(Modelled(truth, (24, 24, 96)))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert found.schedule.kernels[0].step == step
+
+
 def test_accumulators_of_d_itself() -> None:
     kernel = replace(LONG.kernels[0], accumulators=replace(LONG.kernels[0].accumulators, format="f16"))
     truth = replace(rounded(LONG, "f16"), kernels=(replace(kernel, join=Join("f16"), step=GemmStep("multiply_add")),))

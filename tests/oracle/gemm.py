@@ -154,6 +154,7 @@ class Element:
         self.a = [(schedule["a"], code) for code in a]
         self.b = [(schedule["b"], code) for code in b]
         self.by = kernel.get("step", {}).get("by", "fma")
+        self.beyond = set[int]()  # products beyond whole blocks of their range
         self.scale: Callable[[int], int] | None = None  # of the promotion of products from this k on
         self.format: str = kernel["accumulators"]["format"]
 
@@ -194,6 +195,8 @@ class Element:
         for number, step in enumerate(steps):
             whole = number // block < len(steps) // block
             left = after if rule.get("rest") == "after" else dealt[0]
+            if not whole:
+                self.beyond.update(step)
             (dealt[number // run % count] if whole else left).append(step)
         if promotion:
             held = promotion["format"]
@@ -223,6 +226,10 @@ class Element:
                 total = fma((fmt, convert(part, self.format, fmt)), (fmt, self.scale(steps[start][0])), total, fmt)
         return total
 
+    def adds(self, k: int) -> str:
+        other: str = self.kernel.get("step", {}).get("beyond", "alike")
+        return other if k in self.beyond and other != "alike" else self.by
+
     def chain(self, steps: list[range]) -> int:
         return self.onto(0, steps, self.kernel["accumulators"].get("start", "zero") == "zero")
 
@@ -238,7 +245,7 @@ class Element:
             for k in step:
                 if not begun:
                     total, begun = product(self.a[k], self.b[k], self.format), True
-                elif self.by == "multiply_add":
+                elif self.adds(k) == "multiply_add":
                     total = add(product(self.a[k], self.b[k], self.format), total, self.format)
                 else:
                     total = fma(self.a[k], self.b[k], total, self.format)

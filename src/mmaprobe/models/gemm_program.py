@@ -382,7 +382,9 @@ class _Kernel:
 
     def _products(self, part: Dealt, lanes: range, fresh: bool, product: bool = False) -> None:
         """Products one by one, the first one (``product``) in place of an accumulator."""
-        schedule, to, rounded = self.schedule, self.made.accumulators.format, self.made.step.by == "multiply_add"
+        schedule, own, step = self.schedule, self.made.accumulators, self.made.step
+        beyond = step.beyond != "alike" and part.first >= own.whole(len(lanes))
+        to, rounded = own.format, (step.beyond if beyond else step.by) == "multiply_add"
         if _is_own(schedule, to):
             self.out.chained = to
             flags = {"fresh": int(fresh), "product": int(product), "rounded": int(rounded)}

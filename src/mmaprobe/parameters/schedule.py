@@ -220,7 +220,7 @@ class Accumulators:
 
     def steps(self, number: int, count: int) -> tuple[Dealt, ...]:
         """Of a range of ``count`` steps those that go to accumulator ``number``, in order."""
-        whole, group = self._whole(count), self.count * self.run
+        whole, group = self.whole(count), self.count * self.run
         own = whole // group * self.run + min(max(whole % group - number * self.run, 0), self.run)
         parts = [Dealt(number * self.run, self.run, group, 0, own)]
         if number == 0 and self.rest == "first":
@@ -229,10 +229,11 @@ class Accumulators:
 
     def after(self, count: int) -> Dealt:
         """Of a range of ``count`` steps those that are added to the sum of the accumulators; there may be none."""
-        whole = count if self.rest == "first" else self._whole(count)
+        whole = count if self.rest == "first" else self.whole(count)
         return Dealt(whole, 1, 1, 0, count - whole)
 
-    def _whole(self, count: int) -> int:
+    def whole(self, count: int) -> int:
+        """Of a range of ``count`` steps those of whole blocks."""
         return count - count % self.block
 
     def dealt(self, count: int) -> tuple[NDArray[np.intp], ...]:
@@ -280,12 +281,18 @@ class GemmStep:
     ``fma``: one product, exact, and one rounding of the sum.  ``multiply_add``: one product, rounded, and a rounded
     addition.  ``primitive``: the ``primitive`` of that name of an ``architecture``'s parameters, with the accumulator
     as its C; its lane i takes product ``order[i]`` of the step, i itself where nothing is said.
+
+    ``beyond``: what adds the products beyond the last whole block of a range where that is another one than ``by``:
+    compilers turn the loop over blocks, and the one over what is left, into different code.
     """
 
     by: Literal["fma", "multiply_add", "primitive"] = field(default="fma", metadata=says("what adds products"))
     architecture: str = field(default="", metadata=says("architecture whose parameters know the primitive"))
     primitive: str = field(default="", metadata=says("name of the primitive"))
     order: tuple[int, ...] = field(default=(), metadata=says("product of the step that each lane takes"))
+    beyond: Literal["alike", "fma", "multiply_add"] = field(
+        default="alike", metadata=says("what adds products beyond the last whole block")
+    )
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -294,6 +301,9 @@ class GemmStep:
             if not isinstance(value, str) or bool(value) != (self.by == "primitive"):
                 needed = "it must be a name" if self.by == "primitive" else f"{self.by} takes none"
                 raise UsageError(f"{name} is {brief(value)}; {needed}")
+        if self.beyond == self.by or (self.beyond != "alike" and self.by == "primitive"):
+            takes = "alike alone" if self.by == "primitive" else "alike or the other one"
+            raise UsageError(f"beyond is {self.beyond}; {self.by} takes {takes}")
         _check_lengths("order", self.order, least=0)
         if self.order and (self.by != "primitive" or sorted(self.order) != list(range(len(self.order)))):
             raise UsageError(f"order is {brief(self.order)}; it must be a permutation of a primitive's lanes")
@@ -361,6 +371,8 @@ class GemmKernel:
             raise UsageError(f"start of accumulators is {self.accumulators.start}; a primitive starts from zero")
         if self.step.by != "primitive" and self.tail != "zeros":
             raise UsageError(f"tail is {self.tail}; a step of one product has none")
+        if self.step.beyond != "alike" and self.accumulators.block == 1:
+            raise UsageError(f"beyond is {self.step.beyond}; without a block of accumulators no products are beyond")
         if self.promotion is not None and self.accumulators.rest == "after":
             raise UsageError("rest of accumulators is after; what is promoted has no steps after the sum")
 

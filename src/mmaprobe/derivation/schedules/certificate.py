@@ -31,6 +31,7 @@ EQUAL = {
     ("join", "order"): "there is one range",
     ("join", "format"): "there is one range, which is added to nothing before D rounds it",
     ("step", "by"): "every product of an element of A and one of B is exact",
+    ("step", "beyond"): "every product of an element of A and one of B is exact",
     ("ranges", "unit"): "no K is cut into halves",
 }
 """Why a field may be without effect, where its kernel is such."""
@@ -143,6 +144,7 @@ def _equal(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
         ("join", "order"): kernel.ranges.cut == "whole",
         ("join", "format"): kernel.ranges.cut == "whole" and kernel.join.start == "first",
         ("step", "by"): formats.exact(own.format),
+        ("step", "beyond"): formats.exact(own.format),
         ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "halve_short", "ceil_split"),
     }
     return EQUAL[place, name] if holds.get((place, name)) else ""

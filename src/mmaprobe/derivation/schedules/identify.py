@@ -174,7 +174,10 @@ class _Search:
             rows = telling([*by.values()], self._formats, self._calls, self._k, self._rng) if len(by) > 1 else None
             if rows is None:
                 break
-            asked.append(ask_equal_rows(self._calls, mask.shape[0], mask.shape[1], *rows))
+            try:
+                asked.append(ask_equal_rows(self._calls, mask.shape[0], mask.shape[1], *rows))
+            except UsageError:
+                break  # the product has no such K
             steps = agreeing(carried.living[0], self._formats, asked, mask)
         if not steps:
             self._found.why.append(f"the order of D[{i}, {j}] at {where} is known, but no step gives its bits")

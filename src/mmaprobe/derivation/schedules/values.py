@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,14 @@ from mmaprobe.models.gemm import Gemm
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, GemmStep, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.elements import EqualRows, draw_rows, least_rows
+from mmaprobe.probing.gemm.elements import EqualRows, draw_rows, largest_rows, least_rows
 from mmaprobe.probing.gemm.sizes import WIDE, least_exponent, narrow
 
-STEPS = ("fma", "multiply_add")
+STEPS: tuple[Literal["fma", "multiply_add"], ...] = ("fma", "multiply_add")
 STARTS = ("zero", "product")
 FIRSTS = ("zero", "first")
+FEW = 6
+"""Lanes, the last ones of a range, that values about the smallest number are on at least."""
 TRIED = 64
 """Rows that are tried at most before a call is made to tell kernels apart."""
 
@@ -53,10 +56,13 @@ class Formats:
 
 def variants(kernel: GemmKernel, formats: Formats) -> Iterator[GemmKernel]:
     """The same order with sums of every format, every step and start, the plainest first."""
-    for joined, own, by, start, first in product(formats.sums, formats.sums, STEPS, STARTS, FIRSTS):
+    steps = [GemmStep(by) for by in STEPS]
+    if kernel.accumulators.block > 1:
+        steps += [GemmStep(by, beyond=other) for by, other in (STEPS, STEPS[::-1])]
+    for joined, own, step, start, first in product(formats.sums, formats.sums, steps, STARTS, FIRSTS):
         yield replace(
             kernel,
-            step=GemmStep(by),  # type: ignore[arg-type]
+            step=step,
             accumulators=replace(kernel.accumulators, format=own, start=start),  # type: ignore[arg-type]
             join=replace(kernel.join, format=joined, start=first),  # type: ignore[arg-type]
             promotion=kernel.promotion and replace(kernel.promotion, format=own),
@@ -84,11 +90,14 @@ def agreeing(
 def telling(
     living: Sequence[GemmKernel], formats: Formats, calls: ProductCalls, k: int, rng: np.random.Generator
 ) -> tuple[Bits, Bits] | None:
-    """x and y that kernels answer differently; None where none was found."""
-    ranges = [each for each in living[0].ranges.of(k) if len(each) > 2] or [range(k)]
+    """x and y that kernels answer differently, of less lanes than K, too, so that blocks are not whole; None: none."""
     for number in range(TRIED):
+        lanes = max(2, k - int(rng.integers(living[0].accumulators.block)))
+        ranges = [each for each in living[0].ranges.of(lanes) if len(each) > 2] or [range(lanes)]
         some = ranges[int(rng.integers(len(ranges)))]
-        x, y = least_rows(calls, k, some, rng) if number % 2 else draw_rows(calls, k, rng, 0)
+        some = some[-int(FEW + rng.random() ** 4 * len(some)) :]
+        edges = (least_rows, largest_rows)[number // 2 % 2]
+        x, y = edges(calls, lanes, some, rng) if number % 2 else draw_rows(calls, lanes, rng, 0)
         asked = EqualRows(x, y, np.zeros((0, 0), calls.d.dtype))
         if len({computed(each, formats, [asked])[0] for each in living}) > 1:
             return x, y

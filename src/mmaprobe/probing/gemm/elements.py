@@ -91,6 +91,14 @@ def least_rows(calls: ProductCalls, k: int, some: range, rng: np.random.Generato
     return calls.bits(x, calls.a), calls.bits(y, calls.b)
 
 
+def largest_rows(calls: ProductCalls, k: int, some: range, rng: np.random.Generator) -> tuple[Bits, Bits]:
+    """x and y of two products on some lanes, a negative one and one too large for ``WIDE``, which their sum is not."""
+    top = formats.get(WIDE).max_exponent
+    x, y, lanes = np.zeros(k), np.zeros(k), some.start + rng.permutation(len(some))[:2]
+    x[lanes], y[lanes] = np.ldexp((-1.0, 2.0)[: len(lanes)], top // 2), np.ldexp(1.0, top - top // 2)
+    return calls.bits(x, calls.a), calls.bits(y, calls.b)
+
+
 def zero_rows(calls: ProductCalls, k: int) -> list[tuple[Bits, Bits]]:
     """x of -0 and y of 1: a sum that starts from +0 is +0, one that starts from a product -0.  Of a narrow D also one
     negative product that it rounds to -0: where partial sums are rounded so before they are added, D is +0."""
