@@ -57,6 +57,8 @@ CALLS = {
     "plot tree": f"sm_90a {MMA} --out tree.svg",
     "plot window": f"sm_90a {MMA} --out window.svg",
     "plot fragment": f"sm_80 {MMA} --out fragment.svg",
+    "plot classes": "openblas_haswell_f32?m=8&n=8&k=8 --out classes.svg",
+    "plot schedule": "openblas_haswell_f32?m=8&n=8&k=8 --out schedule.svg",
     "plot error": f"--out error.txt sm_90a/{MMA}",
     "plot bias": f"--out bias.txt sm_90a/{MMA}",
     "plot drift": f"--out drift.txt sm_90a/{MMA}",
@@ -69,7 +71,10 @@ REFUSED = {
     "plot error", "plot bias", "plot drift", "plot mismatches", "plot parameters",
 }  # fmt: skip
 """Those that are refused: what they need is not here, or would take long."""
-EXTRAS = {"plot tree", "plot window", "plot fragment", "evidence export", "evidence trend", "report"}
+EXTRAS = {
+    "plot tree", "plot window", "plot fragment", "plot classes", "plot schedule", "evidence export", "evidence trend",
+    "report",
+}  # fmt: skip
 """Those that end with 3 where an extra is not installed."""
 
 

@@ -27,8 +27,10 @@ SPREADS = (0, 8, 20)
 MOST_CLASSES = len(COLOURS)
 """Classes with a colour of their own, the largest; all others are one."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SIDE, LEAST_SIDE = 6.0, 1.6
-"""Inches of the longer side of D, and of the shorter one at least."""
+SIDE = 6.0
+"""Inches of the longer side of D."""
+LEAST_SIDE = 1.6
+"""Inches of the shorter one at least."""
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "||||", "++++")
 TICK = 0.7
 """Inches from one number along a side to the next at least."""

@@ -17,18 +17,24 @@ MOST_RANGES = 24
 """Ranges that are drawn at most."""
 NAMED_RANGES = 14
 """Ranges of which each has its lanes in words; of more only its number."""
-FIRST, LAST = 24, 8
-"""Steps that are drawn of a range: so many of its first and of its last ones."""
+FIRST = 24
+"""Steps that are drawn of a range: so many of its first ones."""
+LAST = 8
+"""And so many of its last ones."""
 WIDE = 10.0
 """Inches that a picture is wide."""
-LEFT, RIGHT = 1.15, 1.9
-"""Inches beside the cells: for names on the left, for the sum of accumulators on the right."""
+LEFT = 1.15
+"""Inches to the left of the steps, for the names of accumulators."""
+RIGHT = 1.9
+"""Inches to the right of them, for the sum of accumulators."""
 LEVEL = 0.24
 """Inches of a level of additions."""
 CELL = 0.3
 """Inches that an accumulator's row is high."""
-BAND, GAP = 0.5, 0.55
-"""Inches that a range is high, and between the ranges and the accumulators."""
+BAND = 0.5
+"""Inches that a range is high."""
+GAP = 0.55
+"""Inches between the ranges and the accumulators."""
 PALE = (3, 4, 5)
 """Colours on which white is not read well."""
 DIGIT = 0.65
