@@ -154,8 +154,25 @@ def test_one_place_more_is_seen_in_the_next_step() -> None:
     assert not cut_between(path, other)
 
 
-def test_sums_below_the_lowest_normal_may_show_another_label() -> None:
-    path = replace(accumulate(10), c="f16")
+@pytest.mark.parametrize(
+    ("bits", "zero", "argued"),
+    [(10, None, False), (10, -14, False), (2, None, True), (2, -14, True), (2, -10, False), (1, None, False)],
+)
+def test_sums_below_the_lowest_normal_may_show_another_label(bits: int, zero: int | None, argued: bool) -> None:
+    """Steps in f16's range with two fraction bits: beside a product of e2m1 what is below 2^-14 is cut to zero."""
+    path = replace(accumulate(bits, zero=zero), c="f16" if bits > 2 else "e5m2")
+    tree: Any = path.tree
+    narrow = "f16" if bits > 2 else "e5m2"
+    path = replace(path, d=narrow, tree=replace(tree, to=replace(tree.to, format=narrow)), special=Special(code=0x7F))
+    other = moved(path, "between", "f32")
+    assert cut_between(path, other) is argued
+    assert not (argued and any(differs(path, other, vectors(path, seed, 20_000)) for seed in range(6)))
+
+
+def test_products_that_reach_the_largest_value_may_overflow_between() -> None:
+    path = replace(accumulate(2), a="e5m2", b="e5m2", c="e5m2", d="e5m2", special=Special(code=0x7F))
+    tree: Any = path.tree
+    path = replace(path, tree=replace(tree, to=replace(tree.to, format="e5m2")))
     assert not cut_between(path, moved(path, "between", "f32"))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mmaprobe import formats
-from mmaprobe.equivalence.bounds import start_span, trace
+from mmaprobe.equivalence.bounds import accumulator_span, start_span, trace
 from mmaprobe.equivalence.headroom import granularity, headroom
 from mmaprobe.equivalence.spans import NOTHING, Span
 from mmaprobe.formats import Format
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, walk
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Fused, Products, Term, walk
 
 
 def cut_again(old: Datapath, new: Datapath, place: str) -> bool:
@@ -79,7 +79,8 @@ def cut_between(old: Datapath, new: Datapath) -> bool:
 
     Both formats round toward zero, and a normal sum keeps its exponent: the narrower one holds f bits below it.  The
     next step cuts the accumulator, toward zero, n bits below a label that is not smaller: no lower where n <= f.  No
-    sum is below the lowest normal of the narrower format, nor beyond its largest value in any step.
+    sum of any step is below the lowest normal of the narrower format, nor beyond its largest value; or what is there is
+    the accumulator alone.
     """
     tree, rival = old.tree, new.tree
     if not isinstance(tree, Fused) or not isinstance(rival, Fused) or tree.to is None or rival.to is None:
@@ -98,7 +99,29 @@ def cut_between(old: Datapath, new: Datapath) -> bool:
     down = term.rounding == "RZ" and term.cutoff is None
     sums = _sums_of_steps(new)
     normal = sums.least >= narrow.min_exponent and sums.top <= narrow.max_exponent + 1
-    return held and cut and down and normal
+    return held and cut and down and (normal or _alone_at_the_ends(new, tree, term, narrow))
+
+
+def _alone_at_the_ends(datapath: Datapath, tree: Fused, own: Term, narrow: Format) -> bool:
+    """Whether an accumulator below the lowest normal of a format is cut to zero beside a product, and not cut at all
+    beside zeros; and one that ends at the largest exponent is one beside which every product is cut to zero."""
+    spans = trace(datapath, accumulator_span(datapath)).spans
+    beside = [(term, spans[f"tree.terms.{i}.of"]) for i, term in enumerate(tree.terms) if term is not own]
+    if not all(isinstance(t.of, Products) and t.rounding == "RZ" and t.cutoff is None for t, _ in beside):
+        return False
+    zeros = [term.zero_exponent for term in tree.terms if term.zero_exponent is not None]
+    bits, lowest = own.fraction_bits, narrow.min_exponent - narrow.fraction_bits
+    if bits is None or bits < narrow.fraction_bits or start_span(datapath).lowest < lowest:
+        return False
+    whole = all(zero - bits <= lowest for zero in zeros)
+    cut = all(narrow.min_exponent <= part.label_low - bits for _, part in beside)
+    places = [term.fraction_bits for term, _ in beside]
+    small = all(
+        n is not None and part.top <= narrow.max_exponent - n for n, (_, part) in zip(places, beside, strict=True)
+    )
+    count = sum(len(term.of.lanes) for term, _ in beside if isinstance(term.of, Products))
+    few = all(part.top + count.bit_length() <= narrow.max_exponent for _, part in beside)
+    return whole and cut and small and few and start_span(datapath).top <= narrow.max_exponent + 1
 
 
 def _contains(narrow: Format, wide: Format) -> bool:
