@@ -20,6 +20,7 @@ from mmaprobe.errors import NotHereError
 from mmaprobe.models.program import program
 from mmaprobe.native_module import agree
 from mmaprobe.parameters.lookup import datapath_for
+from mmaprobe.report.tables.doctor import doctor_rows
 from mmaprobe.toolchain.compiled import constants
 
 PACKAGE = Path(str(resources.files("mmaprobe")))
@@ -125,7 +126,15 @@ def test_it_works_elsewhere(tmp_path: Path) -> None:
 def test_every_build_of_the_hot_code_is_in_the_module() -> None:
     """Baseline always; the wider ones where the CPU has them, the same for the engine and the generators."""
     assert _native.engine_builds()[0] == "baseline"
-    assert _native.engine_builds() == _native.generator_builds()
+    assert _native.engine_builds() == _native.generator_builds() == _native.runnable_builds()
+
+
+def test_the_doctor_names_a_build_that_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that another machine built for itself is slower than it need be."""
+    monkeypatch.setattr(_native, "runnable_builds", lambda: [*_native.engine_builds(), "wider"])
+    row = next(row for row in doctor_rows() if row["subject"] == "native module")
+    assert (row["ok"], row["found"].rpartition("; ")[2]) == (False, "built without wider")
+    assert row["command"] == "pip install --force-reinstall -C cmake.define.MMAPROBE_BUILDS=all ."
 
 
 @pytest.mark.parametrize("stale", ["del _native.generator_versions", "_native.generator_versions = lambda: []"])

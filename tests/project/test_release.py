@@ -107,6 +107,13 @@ def test_a_wheel_for_every_python_that_is_promised() -> None:
     assert all(command.startswith("mmaprobe ") for command in wheels["test-command"])
 
 
+def test_what_is_built_for_other_machines_has_every_build_of_the_hot_code() -> None:
+    assert PROJECT["tool"]["cibuildwheel"]["config-settings"] == {"cmake.define.MMAPROBE_BUILDS": "all"}
+    image = (ROOT / "docs" / "recipes" / "Dockerfile").read_text("utf-8")
+    assert "-C cmake.define.MMAPROBE_BUILDS=all" in next(line for line in image.splitlines() if "pip wheel" in line)
+    assert 'set(MMAPROBE_BUILDS "here" CACHE' in (ROOT / "CMakeLists.txt").read_text("utf-8")
+
+
 def test_what_is_compiled_in_has_its_licence_in_the_wheel() -> None:
     """pybind11 is the one library whose code the module holds."""
     assert "licenses/*.txt" in PROJECT["project"]["license-files"]
