@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mmaprobe.derivation.schedules.orders import Numbers
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.elements import CLASSES
 from mmaprobe.probing.gemm.sizes import UNASKED, UNREAD, added_up, live_parts, most_lanes, read_counts
 
 
@@ -123,8 +122,3 @@ def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
     whole = whole[keys[whole + parts - 1] == keys[whole] + parts - 1]
     at = first[whole[:, None] + np.arange(parts)]
     return Pairs(p[at[:, 0]], q[at[:, 0]], k - added_up(count[at]), misfits)
-
-
-def views(calls: ProductCalls, classes: CLASSES) -> list[ClassView]:
-    """One view a class, the largest class first."""
-    return [ClassView(calls, classes == number) for number in range(int(classes.max()) + 1)]
