@@ -405,7 +405,7 @@ def test_the_command_runs_shards_and_merges_them(tmp_path: Path, capsys: pytest.
     assert "0 of 30,000: a fault rate above 3/30,000 of such vectors is excluded at 95 %" in said
     assert "<testcase" in (tmp_path / "j.xml").read_text()
     assert " cells that the formats can reach, by " in said
-    assert "dead, no sampled vector was there: " in said
+    assert "dead cells, which no sampled vector reached: " in said
     assert main(["merge", str(tmp_path / "shards" / shard_name(Shard(0, 2))), "--out", str(tmp_path / "half")]) == 2
     assert not (tmp_path / "half").exists()
     assert main(["validate", WRONG, "--plan", str(file), "--seed", "5", "--json"]) == 1

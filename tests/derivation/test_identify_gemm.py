@@ -32,6 +32,7 @@ def test_sizes_of_orders_are_those_that_a_product_answers() -> None:
         assert (read == foretold)[p[:, None] != p[None, :]].all(), schedule
 
 
+@pytest.mark.long
 def test_random_schedules_are_recovered_or_left_open() -> None:
     """Found schedules give the same bits at shapes and K that were not asked; what is not found is said to be open."""
     rng, exact = np.random.default_rng(3), 0
@@ -73,7 +74,7 @@ def test_every_neighbour_has_its_reason_and_the_file_is_read_again(tmp_path: Pat
     assert read_schedule(path) == found.schedule
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["fma", "multiply_add"])
 @pytest.mark.parametrize("first", ["zero", "first"])
 def test_steps_and_starts_are_told_apart_by_values(by: Any, first: Any) -> None:

@@ -91,8 +91,9 @@ def test_every_source_is_built_and_every_header_installed() -> None:
 def test_each_instruction_set_has_a_build_of_its_own() -> None:
     """A build without its flags, or with another's name, is slow or ends older processors."""
     for name, flag in (("avx2", "-march=x86-64-v3"), ("avx512", "-march=x86-64-v4")):
-        assert f"add_build({name} {flag})" in BUILDS
+        assert f"set(ENGINE_FLAGS_{name} {flag})" in BUILDS
         assert f"set(OPTIMISATION_{name} -O3)" in BUILDS
+    assert "add_build(${build} ${ENGINE_FLAGS_${build}})" in BUILDS
     assert re.search(r"GENERATOR_FLAGS_avx2 -mavx2", BUILDS)
     assert "-mavx512f" not in re.search(r"GENERATOR_FLAGS_avx2.*\n", BUILDS)[0]  # type: ignore[index]
     assert "${OPTIMISATION_${name}} -fwrapv" in BUILDS

@@ -406,12 +406,12 @@ def test_what_is_told_of_it() -> None:
     assert coverage_json(NO_CELLS) == {}
     assert list(coverage_lines({"x": COUNTS})) == [
         "coverage: 2 of 4 cells that the formats can reach, by 5 sampled vectors",
-        "dead, no sampled vector was there: r: -3; r: 10",
+        "dead cells, which no sampled vector reached: r: -3; r: 10",
     ]
     other = CellCounts(5, {"r": {"10": 0, "-3": 5}})
     assert list(coverage_lines({"x": COUNTS, "y": other, "z": NO_CELLS})) == [
         "coverage: 3 of 6 cells that the formats can reach, by 10 sampled vectors of 2 instructions and control states",
-        "dead, no sampled vector was there: r: 10 (in 2); r: -3 (in 1)",
+        "dead cells, which no sampled vector reached: r: 10 (in 2); r: -3 (in 1)",
     ]
     many = CellCounts(1, {"r": {str(n): 0 for n in range(20)}})
     assert list(coverage_lines({"x": many}))[1].endswith(f"; and {20 - MOST_DEAD} more (--json names all)")

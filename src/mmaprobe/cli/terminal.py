@@ -76,7 +76,7 @@ def seed_number(text: str | int) -> int:
 DeviceOption = Annotated[
     str | None,
     typer.Option(
-        "--device", "-d", help="What to ask: cpu, cuda:0, hip:0, model:ARCH, replay:PATH, ...; all: mmaprobe devices."
+        "--device", "-d", help=f"What to ask: cpu, {gpus(0)}, model:ARCH, replay:PATH, ...; all: mmaprobe devices."
     ),
 ]
 MarkdownOption = Annotated[Path | None, typer.Option("--markdown", parser=path, help="Write a Markdown file too.")]

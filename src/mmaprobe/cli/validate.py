@@ -33,6 +33,7 @@ from mmaprobe.cli.terminal import (
 from mmaprobe.devices.products import is_product
 from mmaprobe.errors import UsageError
 from mmaprobe.showing import counted, mismatches_in
+from mmaprobe.vendors import every
 
 if TYPE_CHECKING:
     from mmaprobe.baselines.gate import Baseline
@@ -47,6 +48,8 @@ NOT_OF_A_SHARD = (
 """Options of a whole plan on one device, which neither a single shard nor all GPUs take."""
 OF_A_PLAN = ("shard", "out_folder", "budget", "all_gpus", *NOT_OF_A_SHARD)
 """Options that go with ``--plan`` alone."""
+MAKERS = " or ".join(vendor.scheme for vendor in every())
+"""In place of a device: every GPU of a maker."""
 JunitOption = Annotated[Path | None, typer.Option("--junit", parser=path, help="Write a JUnit file too.")]
 
 
@@ -64,7 +67,7 @@ class Told:
 @argument_checks.arguments_first(argument_checks.validate)
 def validate(
     context: typer.Context,
-    dut: Annotated[str, typer.Argument(help="Device under test; with --all-gpus a maker's: cuda or hip.")] = "",
+    dut: Annotated[str, typer.Argument(help=f"Device under test; with --all-gpus a maker's: {MAKERS}.")] = "",
     ref: Annotated[str, typer.Argument(help="Reference device, such as model:x86-64; a plan may name one.")] = "",
     instruction: Annotated[
         str, typer.Argument(help="Instruction id; none between two whole products; with --plan a glob that narrows it.")
