@@ -36,7 +36,8 @@ std::vector<EngineBuild> builds() {
     if (cpu::runs("avx2")) out.push_back({"avx2", avx2::evaluate, avx2::evaluate_layout, avx2::evaluate_rows});
 #endif
 #if defined(MMAPROBE_HAS_BUILD_avx512)
-    if (cpu::runs("avx512")) out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
+    if (cpu::runs("avx512"))
+        out.push_back({"avx512", avx512::evaluate, avx512::evaluate_layout, avx512::evaluate_rows});
 #endif
     return out;
 }
