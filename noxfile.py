@@ -291,7 +291,7 @@ def tensors(session: nox.Session) -> None:
 
 @nox.session
 def gemm(session: nox.Session) -> None:
-    """Every schedule that ships against its library, installed for it: 20 shapes, six families, every element.
+    """Every schedule that ships against its library, installed for it: 20 shapes, seven families, every element.
 
     What the processor lacks is listed with the reason. TORCH_INDEX: where to get a CPU build of torch.
     """

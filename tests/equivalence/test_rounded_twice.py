@@ -216,6 +216,19 @@ def test_a_tie_before_a_cut_to_fewer_bits(to: str, rules: dict[str, Any]) -> Non
     assert not (found is not None and differs(path, other, ties(path)))
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_tie_inside_a_chain_is_added_to(lanes: int) -> None:
+    """Only the last link of a chain is rounded again; a tie before it is a place in what the next one adds to."""
+    inner = Fma(Accumulator(), tuple(range(lanes)), Encode("f16"))
+    path = replace(converted(), k=lanes, tree=Exact((inner,), Encode("e5m2", "RZ")))
+    field = "tree.terms.0.to.rounding"
+    other = mutate(path, field, "RNA")
+    assert (argument(path, Neighbour(field, "RNA", other)) is not None) is (lanes == 1)
+    told = Batch(*(np.array([each], np.uint8) for each in ([0x05, 0xC3], [0xFB, 0x99])), np.array([0xC6C1], np.uint16))
+    some = Batch(told.a[:, :lanes], told.b[:, :lanes], told.c)
+    assert differs(path, other, some) is (lanes == 2)
+
+
 def ties(path: Datapath) -> Batch:
     """C of f16 in every binade and what is half its last place, or near."""
     a, b = np.meshgrid(np.arange(256, dtype=np.uint8), np.array([0x38, 0x08, 0x01, 0x77, 0x81], np.uint8))

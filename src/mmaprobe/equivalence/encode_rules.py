@@ -9,7 +9,7 @@ from mmaprobe.equivalence import record_rules
 from mmaprobe.equivalence.cases import Case
 from mmaprobe.equivalence.spans import Span, exact_in, vanishes
 from mmaprobe.equivalence.zero_signs import complements
-from mmaprobe.parameters.datapath import Encode, Exact
+from mmaprobe.parameters.datapath import Encode, Exact, Fma
 
 
 def encodes(case: Case) -> tuple[Encode, Encode, Span, formats.Format]:
@@ -119,6 +119,8 @@ def ties_alike(case: Case) -> bool:
     old, new, span, fine = encodes(case)
     outer = record_rules.part_at(case.old, case.place.removesuffix(".terms.0.to"))
     if not isinstance(outer, Exact) or len(outer.terms) != 1 or outer.scaled or outer.to is None:
+        return False
+    if isinstance(outer.terms[0], Fma) and len(outer.terms[0].lanes) > 1:  # a chain rounds at every lane
         return False
     if {old.rounding, new.rounding} != {"RNE", "RNA"} or outer.to.rounding != "RZ" or outer.to.first is not None:
         return False
