@@ -23,7 +23,8 @@ from mmaprobe.parameters.datapath import (
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.parameters.shorthand import written
 from mmaprobe.report.datapath.naming import bits_taken, overflow, part_product
-from mmaprobe.report.datapath.phrases import describe, lanes_text
+from mmaprobe.report.datapath.order import lanes_text
+from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.showing import counted
 
 ROUNDINGS = {

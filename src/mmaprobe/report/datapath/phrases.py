@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable
 
 from mmaprobe import formats
 from mmaprobe.parameters.datapath import (
-    Accumulator,
     Add,
     Datapath,
     Encode,
     Exact,
     Fma,
     Fused,
-    Node,
-    Products,
-    Term,
-    Zero,
     walk,
 )
 from mmaprobe.parameters.described import value_in_words
 from mmaprobe.report.datapath.naming import bits_taken, overflow
+from mmaprobe.report.datapath.order import summation_order
 from mmaprobe.showing import counted
 
 COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
@@ -31,64 +26,22 @@ COLUMNS = ("order", "precision", "rounding", "subnormals", "specials")
 def describe(datapath: Datapath) -> dict[str, str]:
     """The phrases of ``COLUMNS`` for a datapath.
 
-    ``order``: ``(0+1)+(2+3)`` are rounded additions of products, ``fma 1 then
-    0`` a chain onto c, ``fused 16 + c`` an aligned sum, ``exact 4 + c`` an
-    infinitely precise one.  ``precision``: how many bits are kept below the
+    ``order``: ``summation_order``, and which operands are negated.  ``precision``: how many bits are kept below the
     largest exponent, or the format that each operation rounds to.  ``specials``:
     which NaN operand a NaN result comes from (``local``: each operation chooses
     among its own), then the code of an invalid operation.
     """
-    steps = len(datapath.steps)
-    text = _outermost(datapath.tree)
     operands = {"a": datapath.operand_a, "b": datapath.operand_b, "c": datapath.operand_c}
     read = {name: value_in_words(operand, "sign").format(name) for name, operand in operands.items()}
     changed = "".join(f", {written}" for name, written in read.items() if written != name)
     integer = not formats.get(datapath.d).is_float
     return {
-        "order": ("fma" if text == "fma 0" else text) + (f", {steps} steps" if steps > 1 else "") + changed,
+        "order": summation_order(datapath) + changed,
         "precision": _precision(datapath),
         "rounding": _rounding(datapath),
         "subnormals": "-" if integer else _subnormals(datapath),
         "specials": "-" if integer else _specials(datapath),
     }
-
-
-def lanes_text(lanes: Sequence[int]) -> str:
-    """Lane numbers, a long arithmetic progression shortened: ``0, 2 .. 30``."""
-    gaps = {second - first for first, second in pairwise(lanes)}
-    if len(lanes) > 4 and len(gaps) == 1:
-        return f"{lanes[0]}, {lanes[1]} .. {lanes[-1]}"
-    return ", ".join(map(str, lanes))
-
-
-def _outermost(node: Node) -> str:
-    text = _order(node)
-    return text[1:-1] if isinstance(node, Add) else text
-
-
-def _order(node: Node) -> str:
-    if isinstance(node, Accumulator):
-        return "c"
-    if isinstance(node, Zero):
-        return "0"
-    if isinstance(node, Products):
-        return "+".join(map(str, node.lanes)) if len(node.lanes) <= 4 else counted(len(node.lanes), "product")
-    if isinstance(node, Fma):
-        chain = " " + " then ".join(map(str, node.lanes)) if len(node.lanes) <= 4 else f"[{lanes_text(node.lanes)}]"
-        onto = "" if isinstance(node.acc, (Accumulator, Zero)) else f"{_order(node.acc)} then "
-        return f"{onto}fma{chain}"
-    if isinstance(node, Add):
-        return f"({_order(node.x)}+{_order(node.y)})"
-    return f"{'fused' if isinstance(node, Fused) else 'exact'} {_sum(node)}"
-
-
-def _sum(node: Fused | Exact) -> str:
-    terms = [term.of if isinstance(term, Term) else term for term in node.terms]
-    lanes = sum(len(term.lanes) for term in terms if isinstance(term, Products))
-    parts = [str(lanes)] if lanes else []
-    parts += [_order(term) for term in terms if not isinstance(term, (Products, Accumulator, Zero))]
-    parts += ["c"] if any(isinstance(term, Accumulator) for term in terms) else []
-    return " + ".join(parts)
 
 
 def _encodes(datapath: Datapath) -> list[Encode]:
