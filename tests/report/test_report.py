@@ -35,7 +35,8 @@ from mmaprobe.parameters.datapath import (
 from mmaprobe.report import json as report_json
 from mmaprobe.report import junit
 from mmaprobe.report.console import PlainConsole
-from mmaprobe.report.datapath.phrases import COLUMNS, describe, lanes_text
+from mmaprobe.report.datapath.order import lanes_text
+from mmaprobe.report.datapath.phrases import COLUMNS, describe
 from mmaprobe.report.mismatches import mismatch_lines
 from mmaprobe.report.run_summary import EXIT_CODES, InstructionRow, RowOutcome, RunSummary
 from mmaprobe.report.tables.run import SummaryTable, short_count
@@ -69,10 +70,10 @@ SATURATING = Datapath(
         (VDPBF16, ("fma 1 then 0", "f32 each", "RNE", "flushed, sign kept", "first NaN of a0 b0 a1 b1 c; 0xffc00000")),
         (DPPS, ("(0+1)+(2+3)", "products f32, f32 each", "products RZ, RNE", "kept",
                 "local NaN, a b, signalling first, not quieted; 0xffc00000")),
-        (TENSOR, ("fused 16 + c, 2 steps", "25 bits below the largest",
+        (TENSOR, ("2 times: 16 products + c at once", "25 bits below the largest",
          "align RZ, result RZ", "inputs flushed to +0, kept; results kept",
                   "NaN 0x7fffffff")),
-        (SATURATING, ("exact 4 + c", "every bit", "saturates", "-", "-")),
+        (SATURATING, ("4 products + c exactly", "every bit", "saturates", "-", "-")),
     ],
     ids=["vdpbf16ps", "dpps", "tensor core", "integer"],
 )  # fmt: skip
