@@ -60,7 +60,8 @@ class Chunk:
 
 @dataclass(frozen=True)
 class _Tiling:
-    """How many of a family's vectors are outputs of tiles: ``tiles`` of so many ``outputs`` and indices (``side``)."""
+    """How many of a family's vectors are outputs of tiles: ``tiles`` of so many ``outputs`` and indices (``side``), all
+    of them what the family aims at or not."""
 
     vectors: int
     tiles: int
@@ -68,6 +69,7 @@ class _Tiling:
     side: int
     version: int | None
     window: Shape | None
+    aimed: bool
 
     @property
     def count(self) -> int:
@@ -82,7 +84,7 @@ class _Tiling:
     @property
     def starts(self) -> tuple[int, int]:
         """Indices of the first vector on its own and of the first tile, from that of the share on."""
-        return (0, self.alone) if self.version is not None else (self.tiles * self.side, 0)
+        return (0, self.alone) if self.aimed else (self.tiles * self.side, 0)
 
 
 def small_batches(vectors: int, families: int) -> int:
@@ -147,12 +149,13 @@ def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> 
     version = tile_version(instruction, family, windows)
     aims = version != VERSIONS[family]
     m, n = tile_window(instruction) if aims and windows else (instruction.m, instruction.n)
-    share = AIMED_OF if aims or family in STREAMED else TILES_OF
+    aimed = aims or family in STREAMED
+    share = AIMED_OF if aimed else TILES_OF
     outputs, whole = m * n, (m, n) == (instruction.m, instruction.n)
-    separate = max(-(-count // share), min(count // FIRST_OF, FIRST) * aims)
+    separate = max(-(-count // share), min(count // FIRST_OF, FIRST) * aimed)
     tiles = (count - separate) // outputs if has_tiles(instruction, windows) else 0
     own = version if aims else None
-    return _Tiling(count, tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n))
+    return _Tiling(count, tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n), aimed)
 
 
 def _room(instruction: Instruction) -> int:
