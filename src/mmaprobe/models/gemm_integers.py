@@ -17,8 +17,10 @@ from mmaprobe.parameters.schedule import Schedule
 
 EXACT = 1 << 53
 """Sums below it are exact in f64, in which the processor's products are fast."""
-HALF_BLOCK = (64, 256)
-"""Rows and columns of D whose groups are saturated at a time, so that they stay near the processor."""
+BLOCK = (32, 64)
+"""Rows and columns of D whose groups are added at a time."""
+AT_ONCE = 1 << 16
+"""Products of numbers that are held at a time: so many stay near the processor."""
 PLACES = 31
 """Places by which a fixed-point product is shifted."""
 
@@ -115,7 +117,7 @@ def _ordered_sum(rule: IntegerSums, a: Whole, b: Whole, zero_a: Whole, zero_b: W
     off_a, off_b = (offset + zero * (not before) for offset, zero in
                     ((rule.offset_a, zero_a), (rule.offset_b, zero_b)))  # fmt: skip
     total = np.empty((len(a), b.shape[1]), np.int64)
-    high, wide = HALF_BLOCK
+    high, wide = BLOCK
     for i in range(0, len(a), high):
         for j in range(0, b.shape[1], wide):
             total[i : i + high, j : j + wide] = _steps(rule, a[i : i + high], b[:, j : j + wide])
@@ -127,29 +129,28 @@ def _ordered_sum(rule: IntegerSums, a: Whole, b: Whole, zero_a: Whole, zero_b: W
 
 def _steps(rule: IntegerSums, a: Whole, b: Whole) -> Whole:
     """Raw products of a block added, groups and the sum saturating as the rule says."""
-    groups = rule.groups or LaneGroups(1)
-    size = groups.lanes * groups.stride
-    every = rule.every or size
     total = np.zeros((len(a), b.shape[1]), np.int64)
+    every = rule.every or max(a.shape[1], 1)
     for start in range(0, a.shape[1], every):
         x, y = a[:, start : start + every], b[start : start + every]
-        if rule.groups is None:
-            total += exact_sum(x, y)
-        else:
-            for first in range(0, x.shape[1], size):
-                _add_groups(groups, x[:, first : first + size], y[first : first + size], total)
+        total += exact_sum(x, y) if rule.groups is None else _grouped_sum(rule.groups, x, y)
         if rule.every:
             np.clip(total, *ends(rule.format), out=total)
     return total
 
 
-def _add_groups(groups: LaneGroups, x: Whole, y: Whole, total: Whole) -> None:
-    """The groups of one run of lanes, each fitted into its format."""
-    for number in range(min(groups.stride, x.shape[1])):
-        some = np.zeros_like(total)
-        for lane in range(number, x.shape[1], groups.stride):
-            some += x[:, lane, None] * y[None, lane]
-        total += fitted(some, groups.format, groups.overflow)
+def _grouped_sum(groups: LaneGroups, x: Whole, y: Whole) -> Whole:
+    """Sums of groups, each fitted into its format, so many lanes at a time."""
+    (m, k), n, size = x.shape, y.shape[1], groups.lanes * groups.stride
+    total = np.zeros((m, n), np.int64)
+    room = max(1, AT_ONCE // (m * n * size)) * size
+    for first in range(0, k, room):
+        some = np.zeros((m, -(-min(room, k - first) // size) * size, n), np.int64)
+        own = x[:, first : first + room, None] * y[None, first : first + room]
+        some[:, : own.shape[1]] = own
+        sums = some.reshape(m, -1, groups.lanes, groups.stride, n).sum(2)
+        total += fitted(sums, groups.format, groups.overflow).sum((1, 2))
+    return total
 
 
 def _scaled(total: Whole, scale: NDArray[Any]) -> NDArray[np.float32]:

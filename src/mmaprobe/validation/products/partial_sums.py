@@ -69,9 +69,9 @@ def schedule_of(product: MatrixProduct) -> Schedule | None:
 
 
 def kernel_at(product: MatrixProduct, made: Smallest) -> GemmKernel | None:
-    """The kernel by which a schedule computes the element; None of a product that is none."""
+    """The kernel by which a schedule computes the element; None of a product that is none, and of sums of integers."""
     schedule = schedule_of(product)
-    return None if schedule is None else kernel_of(schedule, made.shape, made.at)
+    return None if schedule is None or schedule.integers is not None else kernel_of(schedule, made.shape, made.at)
 
 
 def kernel_of(schedule: Schedule, shape: tuple[int, int, int], at: tuple[int, int]) -> GemmKernel:
@@ -92,6 +92,8 @@ def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
 def schedule_says(device: GemmDevice, made: Instruction, vector: Batch, at: tuple[int, int]) -> str:
     """How a schedule comes to one element, in a line: its kernel, and D of the lanes up to the end of each range that
     has a live one, the last of them."""
+    if device.schedule.integers is not None:
+        return "a sum of integers, as the schedule's integers say"
     kernel, fmt = kernel_of(device.schedule, (made.m, made.n, made.k), at), formats.get(made.d)
     live = (vector.a[0] != 0) & (vector.b[0] != 0)
     words = []
