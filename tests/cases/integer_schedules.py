@@ -25,7 +25,7 @@ def drawn_sums(rng: np.random.Generator) -> Schedule:
     sums = IntegerSums(fmt)
     if rng.random() < 0.6:
         lanes, stride = int(rng.choice([2, 2, 2, 3, 4, 8])), int(rng.choice([1, 1, 1, 2, 4, 16]))
-        made: Any = rng.choice(["saturate", "saturate", "saturate", "wrap"])
+        made: Any = str(rng.choice(["saturate", "saturate", "saturate", "wrap"]))
         groups = LaneGroups(lanes, stride, "s8" if a == "s4" else "s16", made)
         sums = replace(sums, groups=groups)
         if rng.random() < 0.3 and a == "s8":
@@ -33,10 +33,9 @@ def drawn_sums(rng: np.random.Generator) -> Schedule:
     if rng.random() < 0.3 and fmt == "s16":
         sums = replace(sums, overflow="saturate")
         if rng.random() < 0.5:
-            size = 1 if sums.groups is None else sums.groups.lanes * sums.groups.stride
-            sums = replace(sums, every=size * int(rng.choice([1, 2, 4])))
+            sums = replace(sums, every=sums.block * int(rng.choice([1, 2, 4])))
     if rng.random() < 0.3:
-        zeros: Any = rng.choice(["before", "after"]) if sums.ordered else "before"
+        zeros: Any = str(rng.choice(["before", "after"])) if sums.ordered else "before"
         marks = (str(int(rng.integers(ends(each)[0], ends(each)[1] + 1))) for each in (a, b))
         sums = replace(sums, zero_a=(next(marks),), zero_b=(next(marks),), zeros=zeros)
     if not sums.ordered:
@@ -50,14 +49,12 @@ def drawn_rescaled(rng: np.random.Generator) -> Schedule:
     while made.a == "s4" or made.d != "s32" or made.a == "s16":
         made = drawn_sums(rng)
     d = str(rng.choice(["u8", "s8", "f32"]))
-    scale = scale_word(
-        np.float32(np.ldexp(1 + rng.random() if rng.random() < 0.7 else 1.0, int(rng.integers(-16, -6))))
-    )
+    scale = scale_word(float(np.ldexp(1 + rng.random() if rng.random() < 0.7 else 1.0, int(rng.integers(-16, -6)))))
     rule = Rescale((scale,))
     if d != "f32":
         low, high = ends(d)
-        rounding: Any = rng.choice(["even", "even", "away", "up", "down", "zero"])
-        added: Any = rng.choice(["after", "before"])
+        rounding: Any = str(rng.choice(["even", "even", "away", "up", "down", "zero"]))
+        added: Any = str(rng.choice(["after", "before"]))
         rule = replace(rule, rounding=rounding, zero=str(int(rng.integers(low // 2, high // 2))), zero_added=added)
         if rng.random() < 0.3:
             rule = Rescale(

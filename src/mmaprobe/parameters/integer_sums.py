@@ -193,9 +193,10 @@ class IntegerSums:
             checks.whole(name, getattr(self, name), -MOST_OFFSET, MOST_OFFSET)
         if self.every and self.overflow == "wrap":
             raise UsageError(f"every is {self.every}; a sum that wraps has the same bits whenever it does")
-        block = 1 if self.groups is None else self.groups.lanes * self.groups.stride
-        if self.every % block:
-            raise UsageError(f"every is {self.every}; it must be a multiple of the lanes of whole groups, {block}")
+        if self.every % self.block:
+            raise UsageError(f"every is {self.every}; it must be a multiple of the lanes of whole groups, {self.block}")
+        if self.zeros == "after" and self.zero_a == self.zero_b == ("0",):
+            raise UsageError("zeros is after; there are no zero points")
         if not self.ordered:
             for name, plain in (("offset_a", 0), ("offset_b", 0), ("zeros", "before")):
                 if getattr(self, name) != plain:
@@ -203,6 +204,11 @@ class IntegerSums:
                         f"{name} is {getattr(self, name)}; it shows where groups, or a sum on its way, saturate, and "
                         "here none does"
                     )
+
+    @property
+    def block(self) -> int:
+        """Lanes of as many groups as lie in each other."""
+        return 1 if self.groups is None else self.groups.lanes * self.groups.stride
 
     @property
     def ordered(self) -> bool:

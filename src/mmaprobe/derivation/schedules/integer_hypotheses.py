@@ -55,9 +55,9 @@ def sum_hypotheses(a: str, b: str, plain: IntegerSums) -> Iterator[IntegerSums]:
 
 def saturating(made: IntegerSums) -> Iterator[IntegerSums]:
     """The same sums, saturating at the end or on their way."""
-    full, block = replace(made, overflow="saturate"), made.groups.lanes * made.groups.stride if made.groups else 1
+    full = replace(made, overflow="saturate")
     yield full
-    yield from (replace(full, every=block * each) for each in TIMES)
+    yield from (replace(full, every=made.block * each) for each in TIMES)
 
 
 def beside_sums(sums: IntegerSums) -> Iterator[tuple[str, str, IntegerSums]]:
@@ -107,5 +107,5 @@ def _values(record: Any, name: str, own: Any) -> list[Any]:
 def _scale(rule: Rescale, word: str, step: int) -> str:
     if rule.by == "fixed":
         return str(int(word) + step)
-    code = np.float32(scale_number(word) or 0).view(np.uint32) + np.uint32(step % (1 << 32))
-    return scale_word(float(code.view(np.float32)))
+    code = int(np.float32(scale_number(word) or 0).view(np.uint32)) + step
+    return scale_word(float(np.uint32(code).view(np.float32)))

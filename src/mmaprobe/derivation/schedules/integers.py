@@ -10,7 +10,15 @@ import numpy as np
 from mmaprobe.derivation.schedules.certificate import FieldNeighbour
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integer_hypotheses import beside_sums, most_of, saturating, sum_hypotheses
-from mmaprobe.derivation.schedules.rescaling import ScaleSearch, f32_scales, given, reached, steps_of
+from mmaprobe.derivation.schedules.rescaling import (
+    ROWS,
+    ScaleSearch,
+    dialled_reach,
+    f32_scales,
+    given,
+    reached,
+    steps_of,
+)
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import Format
 from mmaprobe.models.gemm import Gemm
@@ -20,8 +28,11 @@ from mmaprobe.parameters.schedule import Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.integer_values import (
     INTEGER_FAMILIES,
+    adds_units,
     check_integers,
     codes_of,
+    constant,
+    dialled,
     ends_of,
     integer_operands,
     numbers_of,
@@ -38,6 +49,8 @@ TRIED = 48
 """Operands of each family that are drawn to tell two sums apart before they are taken to be alike."""
 LONG = 1 << 18
 """Largest K that is asked so that a sum leaves its format."""
+TURN = 64
+"""Lanes after the sum has left its format, of random numbers."""
 PART = (slice(0, 3), slice(0, 6))
 """Rows and columns of D by which most sums are told apart first."""
 SHORT = 4
@@ -81,9 +94,10 @@ class IntegerFinding:
 def identify_integers(calls: ProductCalls, scope: Scoping, rng: np.random.Generator) -> IntegerFinding:
     """Zero points first, then the rescaling, then what saturates."""
     found = IntegerFinding()
-    found.why = check_integers(calls, calls.product.shape, rng)
-    if found.why:
-        found.wrong = True
+    leak, same = check_integers(calls, calls.product.shape, rng), constant(calls, calls.product.shape, rng)
+    if leak or same:
+        found.wrong = bool(leak) or calls.d.bits > BYTE  # a D of few bits may be clamped wherever it was asked
+        found.why = [leak or same]
         return found
     _IntegerSearch(calls, found, rng, scope).run()
     return found
@@ -103,11 +117,11 @@ class _IntegerSearch:
         zeros = read_zero_points(self._calls, shape)
         if d.kind == "integer" and zeros is not None:
             lost = uncounted(self._calls, shape, zeros)
-            if not lost or d.bits > BYTE:
-                self._found.wrong = bool(lost)
-                self._found.why += [lost] if lost else []
-                if not lost:
-                    self._conclude(_plain(d.name, zeros, None))
+            if lost:
+                self._found.wrong, self._found.why = True, [lost]
+                return
+            if d.bits > BYTE or adds_units(self._calls, shape, zeros):
+                self._conclude(_plain(d.name, zeros, None))
                 return
         rescale, zeros, why = self._rescale()
         if rescale is None:
@@ -150,10 +164,20 @@ class _IntegerSearch:
         scope = self._scope(shapes, len(found.held))
         if sums.columns() is not None:
             scope = replace(scope, least_n=calls.product.shape[1], most_n=calls.product.shape[1])
-        found.neighbours = [self._verdict(sums, *each, scope.most_k) for each in beside_sums(sums)]
+        found.neighbours = [
+            self._verdict(sums, *each, scope.most_k) for each in beside_sums(sums) if self._fits(each[2])
+        ]
         found.schedule = self._schedule(sums, scope)
         found.why += [f"{each.field} = {each.value} was not told apart" for each in found.neighbours
                       if each.verdict == "open"]  # fmt: skip
+
+    def _fits(self, sums: IntegerSums) -> bool:
+        """Whether the record takes them with these formats."""
+        try:
+            self._schedule(sums)
+        except UsageError:
+            return False
+        return True
 
     def _schedule(self, sums: IntegerSums, scope: Scope = ANY) -> Schedule:
         a, b, d = self._formats
@@ -188,51 +212,72 @@ class _IntegerSearch:
         living = [each for each in tried if all(self._gives(each, call) for call in first)]
         if narrow and stays_inside(self._calls, plain, k):
             living = [other for each in living for other in (each, *saturating(each))]
+        living = self._reach_far(living)
         for _ in range(DRAWS):
-            if len(living) > 1:
-                self._reach_far(living)
-            living = [each for each in living if all(self._gives(each, call) for call in self._asked[len(first) :])]
+            living = [each for each in living if all(self._gives(each, call) for call in self._asked[-DRAWS:])]
             if len(living) < 2 or not self._tell(living[0], living[1:]):
                 break
         return living[0] if living else None
 
     def _tell(self, one: IntegerSums, others: Sequence[IntegerSums]) -> bool:
         """Ask what the first sums and another answer differently; whether anything was found."""
-        k = min(self._calls.product.shape[2], LANES)
+        k = max(min(self._calls.product.shape[2], LANES), 2 * max(each.block for each in (one, *others)))
         for number in range(TRIED):
             a, b = self._draw(INTEGER_FAMILIES[number % len(INTEGER_FAMILIES)], max(1, k - number % 4))
             call = AskedCall(a, b, a[:, :0])
             own = self._d(one, call, PART)
             if any((self._d(other, call, PART) != own).any() for other in others[:MOST_TOLD]):
-                self._ask(a, b)
-                return True
+                return self._asks(a, b)
         return False
 
-    def _reach_far(self, living: Sequence[IntegerSums]) -> None:
-        """Ask sums outside of their format, where so many lanes can be asked."""
-        sums = living[0]
-        if all(each.overflow == sums.overflow and each.every == sums.every for each in living):
-            return
-        k = lanes_beyond(*self._formats[:2], sums)
-        n = self._calls.product.shape[1] if sums.columns() is not None else 2
-        if k > LONG or sums.rescale is not None:
-            return
-        (low_a, high_a), (low_b, high_b) = (ends_of(each) for each in (self._calls.a, self._calls.b))
-        a, b = np.full((2, k), high_a), np.full((k, n), high_b)
-        a[1], b[:, -1] = low_a, low_b
-        a[:, -64:], b[-64:] = (
-            self._rng.integers(low_a, high_a + 1, (2, 64)),
-            self._rng.integers(low_b, high_b + 1, (64, n)),
-        )
+    def _asks(self, a: Bits, b: Bits) -> bool:
+        """Whether the product has the shape of a call, which is made."""
         try:
-            self._ask(codes_of(a, self._calls.a), codes_of(b, self._calls.b))
+            self._ask(a, b)
         except UsageError:
-            return  # the product has no such shape
+            return False
+        return True
+
+    def _dial(self, sums: IntegerSums, other: IntegerSums, k: int) -> bool:
+        """Ask a sum that another rescaling answers otherwise; whether there is one."""
+        one, two, d = sums.rescale, other.rescale, self._calls.d
+        zeros = int(sums.zero_a[0]), int(sums.zero_b[0])
+        if one is None or two is None or d.is_float or replace(other, rescale=one) != sums:
+            return False
+        for x, y in zip(one.scale, two.scale, strict=True):
+            reach = dialled_reach(self._calls, k, zeros)
+            first, second = (
+                steps_of(replace(rule, scale=(word,)), d.name, reach) for rule, word in ((one, x), (two, y))
+            )
+            differ = np.minimum(first, second)[first != second]
+            if len(differ):
+                a, b, good = dialled(self._calls, differ[:ROWS], (self._calls.product.shape[1], k), zeros)
+                return bool(good.any()) and self._asks(a, b)
+        return False
+
+    def _reach_far(self, living: list[IntegerSums]) -> list[IntegerSums]:
+        """Ask sums outside of their format, where so many lanes can be asked; one that wraps there does so always."""
+        wraps = [each for each in living if each.overflow == "wrap"]
+        if len(wraps) in (0, len(living)):
+            return living
+        x, y, k = beyond(*self._formats[:2], wraps[0])
+        n = self._calls.product.shape[1] if wraps[0].columns() is not None else 2
+        if k > LONG or wraps[0].rescale is not None:
+            return living
+        a, b = np.full((2, k), x), np.full((k, n), y)
+        for each, fmt in ((a[:, -TURN:], self._calls.a), (b[-TURN:], self._calls.b)):
+            each[:] = self._rng.integers(*ends_of(fmt), each.shape, endpoint=True)
+        try:
+            call = self._ask(codes_of(a, self._calls.a), codes_of(b, self._calls.b))
+        except UsageError:
+            return living  # the product has no such shape
+        left = [each for each in wraps if self._gives(each, call)]
+        return left or [each for each in living if each.overflow == "saturate" and self._gives(each, call)]
 
     def _verdict(self, sums: IntegerSums, path: str, value: str, other: IntegerSums, most_k: int) -> FieldNeighbour:
         """Whether an answer refutes a neighbour, one that is looked for where none does, or why it is equal."""
         number = self._refuting(other)
-        if not number and self._tell(sums, [other]):
+        if not number and (self._dial(sums, other, most_k) or self._tell(sums, [other])):
             number = self._refuting(other)
         if number:
             return FieldNeighbour(path, value, "refuted", f"call {number} of those of sums answers otherwise")
@@ -264,12 +309,13 @@ def stays_inside(calls: ProductCalls, sums: IntegerSums, k: int) -> bool:
     return ends(sums.format)[0] <= low and high <= ends(sums.format)[1]
 
 
-def lanes_beyond(a: str, b: str, sums: IntegerSums) -> int:
-    """The K from which a sum of these may leave its format, and some lanes more."""
-    most = most_of(a, b, sums)
-    if sums.groups is not None:
-        most = min(most, ends(sums.groups.format)[1] // sums.groups.lanes)
-    return ends(sums.format)[1] // max(most, 1) + 2 * SIDE + 64
+def beyond(a: str, b: str, sums: IntegerSums) -> tuple[int, int, int]:
+    """A number of A, one of B, and the K from which the sum of their products leaves its format, and some lanes more:
+    as many as are random at the end, twice."""
+    x, most, groups = ends(a)[1], ends(b)[1], sums.groups
+    y = most if groups is None else min(most, ends(groups.format)[1] // (groups.lanes * (x + sums.offset_a)))
+    product = max(1, abs((x - int(sums.zero_a[0])) * (max(y, 1) - int(sums.zero_b[0]))))
+    return x, max(y, 1), ends(sums.format)[1] // product + 2 * TURN
 
 
 def equal_sums(calls: ProductCalls, sums: IntegerSums, other: IntegerSums, most_k: int) -> str:

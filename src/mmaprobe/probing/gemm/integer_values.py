@@ -21,6 +21,12 @@ RUNS = (1, 2, 3, 4, 8, 16, 64)
 """Lanes after which turning products turn."""
 FEW = 6
 """Lanes of a sparse row or column at most, about."""
+BYTE = 8
+"""Bits of a D that may be clamped by most values."""
+LANE = 0.5
+"""Share of rows and columns that are others where leaks are looked for."""
+UNITS = 16
+"""Lanes that are counted where D may be a sum, at most."""
 SMALL = 3
 """Size of small numbers at most."""
 
@@ -82,54 +88,68 @@ def _turned(b: Whole, rng: np.random.Generator) -> Whole:
     return found
 
 
-def check_integers(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Generator) -> list[str]:
-    """What is wrong, a line each: an element that depends on other rows or columns, or all of D one number.
-
-    UnrepeatedError for answers that differ."""
-    m, n, k = shape
-    a, b = integer_operands(calls, "sparse" if calls.d.bits <= 8 else "uniform", shape, rng)
+def check_integers(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Generator) -> str:
+    """An element that depends on other rows or columns; empty where none does.  UnrepeatedError for answers that
+    differ."""
+    m, n, _ = shape
+    family = "sparse" if calls.d.bits <= BYTE else "uniform"
+    a, b = integer_operands(calls, family, shape, rng)
     d = calls.ask_twice(a, b)
-    found = [f"every element of D is {d[0, 0]:#x}, whatever A and B are"] if _is_one(d, k) else []
+    if m == n == 1:
+        return ""
     other = integer_operands(calls, "uniform", shape, rng)
-    rows, columns = rng.random(m) < 0.5, rng.random(n) < 0.5
+    rows, columns = rng.random(m) < LANE, rng.random(n) < LANE
     rows[0], columns[-1] = m > 1, n > 1
-    if m == n == 1 or found:
-        return found
     x, y = np.where(rows[:, None], other[0], a), np.where(columns[None], other[1], b)
     again = calls.ask(x.astype(a.dtype), y.astype(b.dtype))
-    kept = ~rows[:, None] & ~columns[None]
-    wrong = np.argwhere((again != d) & kept)
-    if len(wrong):
-        i, j = wrong[0]
-        which = of_which(len(wrong), d.size, "element", "are")
-        found.append(f"D[{i}, {j}] is other where only other rows and columns are; {which} wrong")
-    return found
+    wrong = np.argwhere((again != d) & ~rows[:, None] & ~columns[None])
+    if not len(wrong):
+        return ""
+    (i, j), which = wrong[0], of_which(len(wrong), d.size, "element", "are")
+    return f"D[{i}, {j}] is other where only other rows and columns are; {which} wrong"
 
 
-def _is_one(d: Bits, k: int) -> bool:
-    return k > 1 and d.size > 1 and len(np.unique(d)) == 1
+def constant(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Generator) -> str:
+    """That every element of D is one number, of every family; empty where it is not."""
+    every = [np.unique(calls.ask(*integer_operands(calls, family, shape, rng))) for family in INTEGER_FAMILIES]
+    seen = np.unique(np.concatenate(every))
+    return f"every element of D is {seen[0]:#x}, whatever A and B are" if len(seen) == 1 else ""
 
 
 def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> str:
-    """A lane that does not count, where D is the sum itself: alone beside zero points its product changes nothing, or,
-    where these are 0, is not D."""
+    """A lane whose product, alone beside zero points, changes nothing where that of another lane is D."""
     _, n, k = shape
     one, other = (
         zero + 1 if zero < ends_of(fmt)[1] else zero - 1 for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
     )
     b = codes_of(np.full((k, n), other), calls.b)
     base = calls.ask(codes_of(np.full((1, k), zeros[0]), calls.a), b)
-    wanted = codes_of((one - zeros[0]) * (other - zeros[1]), calls.d)
+    wanted, found = codes_of((one - zeros[0]) * (other - zeros[1]), calls.d), list[Bits]()
     for start in range(0, k, shape[0]):
         lanes = np.arange(start, min(start + shape[0], k))
         a = np.full((len(lanes), k), zeros[0])
         a[np.arange(len(lanes)), lanes] = one
-        d = calls.ask(codes_of(a, calls.a), b)
-        wrong = np.argwhere(d != wanted if zeros == (0, 0) else d == base)
-        if len(wrong):
-            i, j = wrong[0]
-            return f"lane {lanes[i]} alone, of a product of {int(wanted)}, gives D[{i}, {j}] = {d[i, j]:#x}"
-    return ""
+        found.append(calls.ask(codes_of(a, calls.a), b))
+    d = np.vstack(found)
+    wrong = np.argwhere((d == base) & (d == wanted).any(0))
+    if not len(wrong):
+        return ""
+    lane, j = wrong[0]
+    return f"lane {lane} is not counted: alone it leaves D[., {j}] at {base[0, j]:#x}, as no other lane does"
+
+
+def adds_units(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> bool:
+    """Whether D is the number of lanes on which A and B are 1 above, or below, their zero points, of few of these."""
+    (m, n, k), count = shape, min(shape[0], shape[2], UNITS)
+    one, other = (
+        zero + 1 if zero < ends_of(fmt)[1] else zero - 1 for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
+    )
+    a = np.full((m, k), zeros[0])
+    for row in range(count):
+        a[row, : row + 1] = one
+    d = calls.ask(codes_of(a, calls.a), codes_of(np.full((k, n), other), calls.b))[:count]
+    wanted = codes_of(np.arange(1, count + 1) * (one - zeros[0]) * (other - zeros[1]), calls.d)
+    return bool((d == wanted[:, None]).all())
 
 
 GENTLE = 31
