@@ -10,12 +10,15 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gemm import GemmDevice, GemmProduct
 from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.errors import UsageError
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.validation.products.comparing import ProductPair
 from mmaprobe.validation.products.smallest import Smallest, answers_at
 
+NO_KERNELS = "sums of integers have no kernels to draw; two of them are told apart by mmaprobe gemm diff"
+"""What is said where a kernel of integers is asked for."""
 MOST_RANGES = 6
 """Ranges of one element that are told, the last ones."""
 
@@ -75,7 +78,9 @@ def kernel_at(product: MatrixProduct, made: Smallest) -> GemmKernel | None:
 
 
 def kernel_of(schedule: Schedule, shape: tuple[int, int, int], at: tuple[int, int]) -> GemmKernel:
-    """The kernel of an element of a product of this shape."""
+    """The kernel of an element of a product of this shape; UsageError of sums of integers, which have none."""
+    if schedule.integers is not None:
+        raise UsageError(NO_KERNELS)
     return next(kernel for kernel, rows, columns in schedule.areas(*shape) if at[0] in rows and at[1] in columns)
 
 
