@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mmaprobe.derivation.schedules.carrying import Carried
 from mmaprobe.derivation.schedules.certificate import FieldNeighbour, certify
 from mmaprobe.derivation.schedules.holding import Held, hold
+from mmaprobe.derivation.schedules.integers import identify_integers
 from mmaprobe.derivation.schedules.pairs import ClassView
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
@@ -67,6 +68,8 @@ class Identification:
     why: list[str] = field(default_factory=list)
     calls: int = 0
     manners: list[MannerFinding] = field(default_factory=list)
+    neighbours: list[FieldNeighbour] = field(default_factory=list)
+    """Of sums of integers, which have no orders of elements."""
 
 
 def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Identification:
@@ -77,12 +80,45 @@ def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Ide
     """
     calls, found = ProductCalls(product, budget), Identification(product)
     try:
-        _Search(calls, found, np.random.default_rng(seed)).run()
+        rng = np.random.default_rng(seed)
+        if calls.of_integers:
+            _of_integers(calls, found, rng)
+        else:
+            _Search(calls, found, rng).run()
     except CallsSpentError:
         found.status = "bounded"
         found.why.append(f"a budget of {counted(budget, 'call')} was too small; more with --budget")
     found.calls = calls.count
     return found
+
+
+def _of_integers(calls: ProductCalls, found: Identification, rng: np.random.Generator) -> None:
+    """The same of integers."""
+
+    def scope(shapes: Sequence[tuple[int, int, int]], held: int) -> Scope:
+        return scope_of(calls.product, np.min(shapes, axis=0).tolist(), np.max(shapes, axis=0).tolist(), held)
+
+    read = identify_integers(calls, scope, rng)
+    found.why, found.schedule, found.held, found.neighbours = read.why, read.schedule, read.held, read.neighbours
+    found.status = "wrong" if read.wrong else "exact" if read.exact else "bounded"
+    if read.wrong:
+        return
+    found.manners = ask_manners(calls, calls.product.shape, np.random.default_rng(calls.product.shape[2]))
+    unwritten = [each.said for each in found.manners if (each.question, each.status) == ("written", "differs")]
+    if unwritten:
+        found.status, found.schedule, found.why = "wrong", None, unwritten
+
+
+def scope_of(product: MatrixProduct, least: Sequence[int], most: Sequence[int], held: int) -> Scope:
+    """What was asked of a product: the smallest and largest M, N and K."""
+    m, n, k = product.shape
+    return Scope(
+        library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,
+        call=product.name.partition("?")[0], threads=product.threads or 1, environment=product.environment,
+        processor=platform.machine(),
+        source=f"identified at {m} x {n} x {k}, held at {counted(held, 'other shape')}",
+        least_m=least[0], most_m=most[0], least_n=least[1], most_n=most[1], least_k=least[2], most_k=most[2],
+    )  # fmt: skip
 
 
 class _Search:
@@ -231,11 +267,4 @@ class _Search:
         shapes += [(*kind.shape, reading.k) for kind in self._found.kinds for reading in kind.readings]
         least = np.maximum(np.min(shapes, axis=0), self._least()).tolist()
         most = np.max(shapes, axis=0).tolist()
-        m, n, k = product.shape
-        return Scope(
-            library=product.name.partition(":")[2].partition(":")[0] or product.name, version=product.version,
-            call=product.name.partition("?")[0], threads=product.threads or 1, environment=product.environment,
-            processor=platform.machine(),
-            source=f"identified at {m} x {n} x {k}, held at {counted(len(held), 'other shape')}",
-            least_m=least[0], most_m=most[0], least_n=least[1], most_n=most[1], least_k=least[2], most_k=most[2],
-        )  # fmt: skip
+        return scope_of(product, least, most, len(held))

@@ -35,8 +35,15 @@ class ProductCalls:
         self.product, self.budget, self.count = product, budget, 0
         self.a, self.b, self.d = (formats.get(name) for name in (product.a, product.b, product.d))
         for fmt in (self.a, self.b, self.d):
-            if held_as(fmt) is None or not fmt.is_float:
-                raise UsageError(f"{product.name}: {fmt.name} is no float that an array type holds")
+            if fmt.kind != "integer" and (held_as(fmt) is None or not fmt.is_float):
+                raise UsageError(f"{product.name}: {fmt.name} is no integer, and no float that an array type holds")
+        if self.of_integers != (self.b.kind == "integer"):
+            raise UsageError(f"{product.name}: A is {self.a.name}, B {self.b.name}; both must be integers, or neither")
+
+    @property
+    def of_integers(self) -> bool:
+        """Whether A and B are integers."""
+        return self.a.kind == "integer"
 
     def bits(self, values: Floats, fmt: formats.Format) -> Bits:
         """Numbers rounded to a format, as its bit patterns."""
