@@ -60,7 +60,14 @@ def mlas_integers_to_float(a: Any, b: Any) -> Any:
 
 def mlas_quantised(a: Any, b: Any) -> Any:
     """QLinearMatMul of ONNX Runtime: sums rescaled to u8, times 0.5 · 0.01 / 8, zero point 100 of D."""
-    given = (np.float32(0.5), np.array(0, a.dtype), np.float32(0.01), np.array(0, b.dtype), np.float32(8), np.uint8(100))
+    given = (
+        np.float32(0.5),
+        np.array(0, a.dtype),
+        np.float32(0.01),
+        np.array(0, b.dtype),
+        np.float32(8),
+        np.uint8(100),
+    )
     return _run(("QLinearMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
 
 
@@ -104,9 +111,9 @@ def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[st
 
     element = onnx.helper.np_dtype_to_tensor_dtype
     to = {"MatMulInteger": np.int32, "MatMulIntegerToFloat": np.float32, "QLinearMatMul": np.uint8}[operation]
-    a, b, d = (
+    a, b, y = (
         onnx.helper.make_tensor_value_info(name, element(np.dtype(each)), [None, None])
-        for name, each in (("a", of_a), ("b", of_b), ("d", to))
+        for name, each in (("a", of_a), ("b", of_b), ("y", to))
     )
     held = [
         onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(()), chr(ord("c") + i))
@@ -115,8 +122,8 @@ def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[st
     names = _SPARE[operation]
     names = names if operation == "QLinearMatMul" else names + "".join(each.name for each in held)
     domain = "com.microsoft" if operation == "MatMulIntegerToFloat" else ""
-    node = onnx.helper.make_node(operation, list(names), ["d"], domain=domain)
-    graph = onnx.helper.make_graph([node], "product", [a, b], [d], held)
+    node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
+    graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
     sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
