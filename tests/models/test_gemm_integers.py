@@ -123,7 +123,12 @@ def test_the_same_record_comes_back_from_its_text() -> None:
     [
         ("format = 's32'\nevery = 4", "every is 4; a sum that wraps has the same bits whenever it does"),
         ("format = 's32'\noffset_a = 128", "offset_a is 128; it shows where groups"),
-        ("format = 's32'\nzeros = 'after'", "zeros is after; it shows where groups"),
+        ("format = 's32'\nzeros = 'after'", "zeros is after; there are no zero points"),
+        ("format = 's32'\nzero_a = '3'\nzeros = 'after'", "zeros is after; it shows where groups"),
+        (
+            "format = 's32'\nrescale = {scale = '0x1p-3', by = 'fixed', rounding = 'up'}",
+            "by = fixed takes whole numbers",
+        ),
         ("format = 's16'", "d is s32, the sum is s16; without rescale D is the sum"),
         ("format = 'f32'", "format is f32; it must be an integer"),
         ("format = 's32'\ngroups = {lanes = 2, format = 's32'}", "format is s32; a group's sum has 16 bits at most"),

@@ -58,34 +58,41 @@ def mlas_integers_to_float(a: Any, b: Any) -> Any:
     return _run(("MatMulIntegerToFloat", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in scales), a, b)
 
 
-def mlas_quantised(a: Any, b: Any) -> Any:
-    """QLinearMatMul of ONNX Runtime: sums rescaled to u8, times 0.5 · 0.01 / 8, zero point 100 of D."""
-    given = (np.float32(0.5), np.array(0, a.dtype), np.float32(0.01), np.array(0, b.dtype), np.float32(8), np.uint8(100))
+SCALES = (0.5, 0.01, 8.0)
+"""Scales of A, B and D where nothing else is said."""
+
+
+def mlas_quantised(a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100) -> Any:
+    """QLinearMatMul of ONNX Runtime: sums rescaled to u8."""
+    of_a, of_b, of_d = map(np.float32, scales)
+    given = (of_a, np.array(zero_a, a.dtype), of_b, np.array(0, b.dtype), of_d, np.uint8(zero))
     return _run(("QLinearMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
 
 
 def fbgemm_quantised(a: Any, b: Any) -> Any:
     """PyTorch's quantised linear by FBGEMM: as ``mlas_quantised``."""
-    return _quantised("fbgemm", a, b)
+    return quantised("fbgemm", a, b)
 
 
 def onednn_quantised(a: Any, b: Any) -> Any:
     """The same by oneDNN."""
-    return _quantised("onednn", a, b)
+    return quantised("onednn", a, b)
 
 
 def qnnpack_quantised(a: Any, b: Any) -> Any:
-    """The same by QNNPACK."""
-    return _quantised("qnnpack", a, b)
+    """The same by QNNPACK, whose sums are exact."""
+    return quantised("qnnpack", a, b)
 
 
-def _quantised(engine: str, a: Any, b: Any) -> Any:
+def quantised(engine: str, a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100) -> Any:
+    """PyTorch's quantised linear by one of its engines."""
     import torch
 
     torch.backends.quantized.engine = engine
-    x = torch._make_per_tensor_quantized_tensor(a.contiguous(), 0.5, 0)
-    weights = torch._make_per_tensor_quantized_tensor(b.t().contiguous(), 0.01, 0)
-    return torch.ops.quantized.linear(x, torch.ops.quantized.linear_prepack(weights, None), 8.0, 100).int_repr()
+    x = torch._make_per_tensor_quantized_tensor(a.contiguous(), scales[0], zero_a)
+    weights = torch._make_per_tensor_quantized_tensor(b.t().contiguous(), scales[1], 0)
+    packed = torch.ops.quantized.linear_prepack(weights, None)
+    return torch.ops.quantized.linear(x, packed, scales[2], zero).int_repr()
 
 
 _SPARE = {"MatMulInteger": "ab", "MatMulIntegerToFloat": "ab", "QLinearMatMul": "acdbefgh"}
@@ -104,9 +111,9 @@ def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[st
 
     element = onnx.helper.np_dtype_to_tensor_dtype
     to = {"MatMulInteger": np.int32, "MatMulIntegerToFloat": np.float32, "QLinearMatMul": np.uint8}[operation]
-    a, b, d = (
+    a, b, y = (
         onnx.helper.make_tensor_value_info(name, element(np.dtype(each)), [None, None])
-        for name, each in (("a", of_a), ("b", of_b), ("d", to))
+        for name, each in (("a", of_a), ("b", of_b), ("y", to))
     )
     held = [
         onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(()), chr(ord("c") + i))
@@ -115,8 +122,8 @@ def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[st
     names = _SPARE[operation]
     names = names if operation == "QLinearMatMul" else names + "".join(each.name for each in held)
     domain = "com.microsoft" if operation == "MatMulIntegerToFloat" else ""
-    node = onnx.helper.make_node(operation, list(names), ["d"], domain=domain)
-    graph = onnx.helper.make_graph([node], "product", [a, b], [d], held)
+    node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
+    graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
     sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -129,6 +129,9 @@ class Rescale:
         if len(numbers) > 1 and None in numbers:
             raise UsageError(f"scale has {brief(self.scale[numbers.index(None)])}; of several each is a number")
         for word, number in zip(self.scale, numbers, strict=True):
+            if number is None and (whole_number(word) is not None or scale_number(word) is not None):
+                takes = "whole numbers" if self.by == "fixed" else "numbers of f32 in hexadecimal, such as 0x1.8p-8"
+                raise UsageError(f"scale has {word}; by = {self.by} takes {takes}")
             most = float(np.finfo(np.float32).max) if self.by == "f32" else (1 << 31) - 1
             fits = number is None or (
                 0 < number <= most and (self.by == "fixed" or float(np.float32(number)) == number)

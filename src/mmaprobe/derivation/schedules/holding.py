@@ -1,4 +1,4 @@
-"""A schedule held against the product at shapes that were not asked before: every element, of values of three kinds."""
+"""A schedule held against the product at shapes that were not asked before: every element, of values of few kinds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mmaprobe.probing.gemm.sizes import narrow
 
 SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
 """M, N, and K as a multiple of the one that was named."""
+GROUPED = 4
+"""Lanes that instructions of integers add at a time: of K every remainder is held."""
 KINDS = ("normal", "cancelling", "tiny")
 """Kinds of values."""
 NARROW_KINDS = ("opposed", "cancelling", "opposed", "tiny")
@@ -52,14 +54,15 @@ def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], r
     model, found = Gemm(schedule), list[Held]()
     k, kinds = calls.product.shape[2], kinds_of(calls)
     for number, (m, n, factor) in enumerate(SHAPES):
-        lanes = max(1, min(int(k * factor) | 1, max(MOST_K, k)))
+        lanes = int(k * factor)
+        lanes = lanes - lanes % GROUPED + number % GROUPED if calls.of_integers else lanes | 1
+        lanes = max(1, min(lanes, max(MOST_K, k)))
         m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
-        shape = m, n, lanes
-        kind = kinds[number % len(kinds)]
-        try:
-            found.append(_compare(calls, model, shape, kind, rng))
-        except UsageError:
-            continue  # the product has no such shape
+        for kind in kinds if calls.of_integers else [kinds[number % len(kinds)]]:
+            try:
+                found.append(_compare(calls, model, (m, n, lanes), kind, rng))
+            except UsageError:
+                break  # the product has no such shape
     return found
 
 

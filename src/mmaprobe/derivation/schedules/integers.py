@@ -161,7 +161,7 @@ class _IntegerSearch:
             return
         shapes = [each.shape for each in found.held] + [calls.product.shape]
         shapes += [(*each.d.shape, each.a.shape[1]) for each in self._asked]
-        scope = self._scope(shapes, len(found.held))
+        scope = self._scope(shapes, len({each.shape for each in found.held}))
         if sums.columns() is not None:
             scope = replace(scope, least_n=calls.product.shape[1], most_n=calls.product.shape[1])
         found.neighbours = [

@@ -33,7 +33,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class Rescaling:
     """One way to rescale, but for its scale."""
 
     by: Literal["f32", "fixed"]
@@ -56,9 +56,9 @@ class Arithmetic:
 
 
 KINDS = (
-    *(Arithmetic("f32", each, "after") for each in ("even", "away", "up", "down", "zero")),
-    *(Arithmetic("f32", each, "before") for each in ("even", "away", "up", "down", "zero")),
-    Arithmetic("fixed", "away", "after"), Arithmetic("fixed", "up", "after"),
+    *(Rescaling("f32", each, "after") for each in ("even", "away", "up", "down", "zero")),
+    *(Rescaling("f32", each, "before") for each in ("even", "away", "up", "down", "zero")),
+    Rescaling("fixed", "away", "after"), Rescaling("fixed", "up", "after"),
 )  # fmt: skip
 """Every way to rescale, the plainest first."""
 
@@ -175,7 +175,7 @@ class ScaleSearch:
         same = (self._told == self._told[:, :1]).all()
         return [0] if same else list(range(self._told.shape[1]))
 
-    def _intervals(self, kind: Arithmetic, columns: Sequence[int]) -> list[tuple[int, int]] | None:
+    def _intervals(self, kind: Rescaling, columns: Sequence[int]) -> list[tuple[int, int]] | None:
         """Of each column the numbers of the smallest and the largest scale that give what was told; None: a kind fails
         one."""
         found = []
@@ -198,7 +198,7 @@ class ScaleSearch:
         d, side = given(rule, self._sums, self._d), np.sign(self._sums)
         return bool((side * (d - told) > 0).any())
 
-    def _telling(self, living: dict[Arithmetic, list[tuple[int, int]]], columns: Sequence[int]) -> Iterator[int]:
+    def _telling(self, living: dict[Rescaling, list[tuple[int, int]]], columns: Sequence[int]) -> Iterator[int]:
         """Sums at which the ends of an interval differ; where none do, at which two kinds do."""
         any_wide = False
         for kind, intervals in living.items():
@@ -219,9 +219,9 @@ class ScaleSearch:
                 yield from (int(min(steps[0][i], steps[1][i])) for i in differ[:: max(1, len(differ) // 4)])
 
     def _made(
-        self, living: dict[Arithmetic, list[tuple[int, int]]], columns: Sequence[int]
+        self, living: dict[Rescaling, list[tuple[int, int]]], columns: Sequence[int]
     ) -> tuple[Rescale | None, str]:
-        kind, intervals = next(iter(living.items()))
+        kind, intervals = min(living.items(), key=lambda each: _spelt(*each))
         rules = [kind.at(plainest(low, high), self._like) for low, high in intervals]
         if len({rule.shift for rule in rules}) > 1:
             return None, "columns have shifts of their own"
@@ -229,7 +229,15 @@ class ScaleSearch:
         return made, ""
 
 
-def _least(kind: Arithmetic, holds: Any, like: Rescale) -> int:
+def _spelt(kind: Rescaling, intervals: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """How much it takes to write the scales of a kind: of kinds that are alike the plainest number is meant."""
+    if kind.by == "fixed":
+        return 32 * len(intervals), 0
+    numbers = [plainest(low, high) for low, high in intervals]
+    return sum(24 - min((each & -each).bit_length() - 1, 23) for each in numbers), KINDS.index(kind)
+
+
+def _least(kind: Rescaling, holds: Any, like: Rescale) -> int:
     """The number of the first scale of which something holds that holds of all larger ones; one above, where none."""
     low, high = kind.ordinals
     high += 1

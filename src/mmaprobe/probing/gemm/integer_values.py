@@ -12,11 +12,12 @@ from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.showing import of_which
 
-INTEGER_FAMILIES = ("uniform", "ends", "turning", "sparse", "small")
+INTEGER_FAMILIES = ("uniform", "ends", "turning", "sparse", "small", "opposed")
 """Families by name.  ``uniform``: every code.  ``ends``: the largest and the smallest numbers, rows and columns of one
 of them alone among them.  ``turning``: products of one sign on some lanes and of the other one on the next, so that
 what saturates on the way is seen beside a small sum.  ``sparse``: ends on few lanes, all others 0, which a D of few
-bits does not clamp.  ``small``: numbers about 0."""
+bits does not clamp.  ``small``: numbers about 0.  ``opposed``: every product has its negative, as near as the formats
+have it, on another lane: of D is left what saturates."""
 RUNS = (1, 2, 3, 4, 8, 16, 64)
 """Lanes after which turning products turn."""
 FEW = 6
@@ -58,12 +59,16 @@ def integer_operands(
     a, b = _values(family, (m, k), calls.a, rng), _values(family, (n, k), calls.b, rng).T
     if family == "turning":
         b = _turned(b, rng)
+    if family == "opposed" and k > 1:
+        lanes = rng.permutation(k)
+        first, second = lanes[: k // 2], lanes[k // 2 : k // 2 * 2]
+        a[:, second], b[second] = a[:, first], np.clip(-b[first], *ends_of(calls.b))
     return codes_of(a, calls.a), np.ascontiguousarray(codes_of(b, calls.b))
 
 
 def _values(family: str, shape: tuple[int, int], fmt: Format, rng: np.random.Generator) -> Whole:
     low, high = ends_of(fmt)
-    if family == "uniform":
+    if family in ("uniform", "opposed"):
         return rng.integers(low, high, shape, endpoint=True)
     if family == "small":
         return rng.integers(max(low, -SMALL), SMALL + 1, shape)
