@@ -20,7 +20,7 @@ from mmaprobe.derivation.schedules.values import Formats, agreeing, telling
 from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
-from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
+from mmaprobe.probing.gemm.calls import CallsSpentError, Hearing, ProductCalls
 from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, value_rows
 from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
@@ -69,13 +69,15 @@ class Identification:
     manners: list[MannerFinding] = field(default_factory=list)
 
 
-def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Identification:
-    """The schedule of a product; see ``Identification``.
+def identify(
+    product: MatrixProduct, budget: int = BUDGET, seed: int = 0, hearing: Hearing | None = None
+) -> Identification:
+    """The schedule of a product; see ``Identification``.  ``hearing`` is told what is looked for, and of every call.
 
     UnrepeatedError where the same call is answered in two ways, DeviceError where the product fails, UsageError for
     formats that cannot be asked so.
     """
-    calls, found = ProductCalls(product, budget), Identification(product)
+    calls, found = ProductCalls(product, budget, hearing), Identification(product)
     try:
         _Search(calls, found, np.random.default_rng(seed)).run()
     except CallsSpentError:
@@ -100,6 +102,7 @@ class _Search:
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
         found, (m, n, k) = self._found, self._calls.product.shape
+        self._calls.say("whether it is a product")
         found.why = check_soundness(self._calls, m, n, k, self._rng)
         found.manners = ask_manners(self._calls, (m, n, k), np.random.default_rng(k))
         found.why += [each.said for each in found.manners if (each.question, each.status) == ("written", "differs")]
@@ -123,6 +126,7 @@ class _Search:
 
     def _look_at(self, m: int, n: int) -> None:
         """The kernels of all elements at one shape; those that are new are read there."""
+        self._calls.say(f"elements of one order at {m} x {n}")
         try:
             asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:MATCHED]]
         except UsageError:
@@ -155,6 +159,7 @@ class _Search:
         """The kernel of a class of elements."""
         view, fmt = ClassView(self._calls, mask), self._formats.sums[0]
         kind = ElementClass(mask, mask.shape, asked, [], None)
+        self._calls.say(f"order {len(self._found.kinds) + 1} at K = {self._k}")
         first = read_order(view, self._k, fmt, self._rng)
         kind.readings = [first]
         where = "x".join(map(str, mask.shape))
@@ -163,12 +168,14 @@ class _Search:
             self._found.why.append(f"the order of D[{i}, {j}] at {where} was not found; mmaprobe tree reads it")
             return kind
         carried = Carried(view, first, fmt, self._rng)
+        self._calls.say(f"order {len(self._found.kinds) + 1} at other K")
         carried.settle()
         kind.readings = carried.readings
         if not carried.living:
             self._found.why.append(f"no rule that was tried cuts every K that was asked of D[{i}, {j}] at {where}")
             return kind
         steps = agreeing(carried.living[0], self._formats, asked, mask)
+        self._calls.say(f"order {len(self._found.kinds) + 1}: how products and sums are rounded")
         for _ in range(MORE):
             by = {each.step: each for each in steps}
             rows = telling([*by.values()], self._formats, self._calls, self._k, self._rng) if len(by) > 1 else None
@@ -213,6 +220,7 @@ class _Search:
         found, product = self._found, self._calls.product
         kernels = tuple(kind.kernel for kind in found.kinds if kind.kernel is not None)
         schedule = Schedule(product.a, product.b, product.d, Scope("unknown"), kernels, regions)
+        self._calls.say("shapes that were not asked before")
         found.held = hold(self._calls, schedule, self._least(), self._rng)
         wrong = [each for each in found.held if each.differ]
         if wrong:

@@ -17,6 +17,8 @@ from mmaprobe.operands.edge import held_as
 from mmaprobe.showing import of_which
 
 Floats = NDArray[np.float64]
+Hearing = Callable[[str, int], None]
+"""Who is told what is being looked for, and how many calls were made."""
 
 
 class CallsSpentError(Exception):
@@ -28,15 +30,25 @@ class UnrepeatedError(DeviceError):
 
 
 class ProductCalls:
-    """A product that is asked at most ``budget`` times; ``count`` is how often it was."""
+    """A product that is asked at most ``budget`` times; ``count`` is how often it was.
 
-    def __init__(self, product: MatrixProduct, budget: int) -> None:
+    ``hearing`` is told of every call, and of what it is for (``say``).
+    """
+
+    def __init__(self, product: MatrixProduct, budget: int, hearing: Hearing | None = None) -> None:
         """UsageError for formats that no array type holds."""
         self.product, self.budget, self.count = product, budget, 0
+        self._hearing, self._phase = hearing, ""
         self.a, self.b, self.d = (formats.get(name) for name in (product.a, product.b, product.d))
         for fmt in (self.a, self.b, self.d):
             if held_as(fmt) is None or not fmt.is_float:
                 raise UsageError(f"{product.name}: {fmt.name} is no float that an array type holds")
+
+    def say(self, phase: str) -> None:
+        """What the calls from here on are for."""
+        self._phase = phase
+        if self._hearing is not None:
+            self._hearing(phase, self.count)
 
     def bits(self, values: Floats, fmt: formats.Format) -> Bits:
         """Numbers rounded to a format, as its bit patterns."""
@@ -81,6 +93,8 @@ class ProductCalls:
         if self.count >= self.budget:
             raise CallsSpentError
         self.count += 1
+        if self._hearing is not None:
+            self._hearing(self._phase, self.count)
         try:
             d = call()
         except (MmaprobeError, MemoryError):
