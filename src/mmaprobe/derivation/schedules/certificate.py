@@ -58,7 +58,7 @@ def certify(
     found = []
     for place, name, value, other in neighbours(kernel, formats.sums):
         why = _by_sizes(other, readings) or _by_values(other, asked, mask, formats)
-        reason = "" if why else _equal(kernel, place, name, formats) or _alike(kernel, other, readings)
+        reason = "" if why else without_effect(kernel, place, name, formats) or alike_order(kernel, other, readings)
         verdict = "refuted" if why else "equal" if reason else "open"
         found.append(FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason))
     return found
@@ -113,7 +113,7 @@ def _by_values(other: GemmKernel, asked: Sequence[EqualRows], mask: NDArray[np.b
     return ""
 
 
-def _alike(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
+def alike_order(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
     """Why another order is none: it is the same at every K that was looked at."""
     if _beside_order(kernel) != _beside_order(other):
         return ""
@@ -131,7 +131,7 @@ def _beside_order(kernel: GemmKernel) -> tuple[object, ...]:
     return kernel.step, own.start, own.format, join.start, join.format, kernel.promotion and kernel.promotion.format
 
 
-def _equal(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
+def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
     """Why a field has no effect in this kernel."""
     own = kernel.accumulators
     holds = {

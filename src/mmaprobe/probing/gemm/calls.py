@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,14 @@ Hearing = Callable[[str, int], None]
 """Who is told what is being looked for, and how many calls were made."""
 
 
+class Asked(NamedTuple):
+    """A call: A (M, K), B (K, N) and D (M, N)."""
+
+    a: Bits
+    b: Bits
+    d: Bits
+
+
 class CallsSpentError(Exception):
     """More calls were wanted than were allowed."""
 
@@ -32,13 +40,14 @@ class UnrepeatedError(DeviceError):
 class ProductCalls:
     """A product that is asked at most ``budget`` times; ``count`` is how often it was.
 
-    ``hearing`` is told of every call, and of what it is for (``say``).
+    ``hearing`` is told of every call, and of what it is for (``say``).  ``kept``, where it is a list, gets every call.
     """
 
     def __init__(self, product: MatrixProduct, budget: int, hearing: Hearing | None = None) -> None:
         """UsageError for formats that no array type holds."""
         self.product, self.budget, self.count = product, budget, 0
         self._hearing, self._phase = hearing, ""
+        self.kept: list[Asked] | None = None
         self.a, self.b, self.d = (formats.get(name) for name in (product.a, product.b, product.d))
         for fmt in (self.a, self.b, self.d):
             if held_as(fmt) is None or not fmt.is_float:
@@ -75,6 +84,8 @@ class ProductCalls:
         d = self._answer(lambda: self.product.multiply(*given), (a.shape[0], b.shape[1]))
         if (given[0] != a).any() or (given[1] != b).any():
             raise DeviceError(f"{self.product.name}: changed an operand that it was given")
+        if self.kept is not None:
+            self.kept.append(Asked(a, b, d))
         return d
 
     def ask_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
