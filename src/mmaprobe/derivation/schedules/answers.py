@@ -41,7 +41,7 @@ class ClassAnswers:
         self.calls += [Asked(each.x[None], each.y[:, None], each.d[i : i + 1, j : j + 1]) for each in asked]
 
     def miss(self, kernel: GemmKernel, k: int | None = None) -> str:
-        """The first element that a kernel gives otherwise, in words; of calls of this K alone.  Empty: there is none."""
+        """The first element that a kernel gives otherwise, in words, of calls of this K alone; empty: there is none."""
         for number, asked in enumerate(self.calls):
             if k in (None, asked.a.shape[1]) and (said := self._miss(kernel, asked)):
                 return f"at K = {asked.a.shape[1]}, answer {number + 1}, {said}"

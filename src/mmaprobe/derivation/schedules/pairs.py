@@ -189,8 +189,8 @@ def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
 
 @dataclass
 class PairedView(ClassView):
-    """The same where an operand's format has no room for a unit and M on one lane: pair i of lanes is asked in row i and
-    column i alone."""
+    """The same where an operand's format has no room for a unit and M: pair i of lanes is asked in row i and column i
+    alone."""
 
     def sides(self, k: int) -> tuple[int, int]:
         """As many pairs as a call asks, and two."""

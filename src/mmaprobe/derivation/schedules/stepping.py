@@ -87,7 +87,7 @@ def find_stepped(
 
 def _representatives(kernels: Sequence[GemmKernel]) -> tuple[GemmKernel, ...]:
     """Of kernels that deal out steps of one width alike one each."""
-    return tuple({_dealing(each): each for each in reversed(kernels)}.values())
+    return tuple({(each.ranges, _dealing(each)): each for each in reversed(kernels)}.values())
 
 
 def _dealing(kernel: GemmKernel) -> tuple[object, ...]:
@@ -113,7 +113,7 @@ def _variants(rule: GemmKernel, found: Sequence[GemmKernel], formats: Formats) -
                 for tail in ("zeros", "scalar"):
                     join = replace(rule.join, format=to, start=start)  # type: ignore[arg-type]
                     own = replace(rule.accumulators, format=each.accumulators.format)
-                    yield replace(rule, step=each.step, join=join, accumulators=own, tail=tail)  # type: ignore[arg-type]
+                    yield replace(rule, step=each.step, join=join, accumulators=own, tail=tail)
 
 
 def _unknown(search: StepSearch, formats: Formats) -> str:

@@ -1,8 +1,8 @@
 """Kernels whose steps add several lanes at once, at one K: sizes to steps, steps to accumulators, primitives by bits.
 
-A +M in one step is in its accumulator when the next one begins, so that every lane up to the end of its step is lost; of
-the step in which the -M is, some lanes may be kept.  So two lanes of different steps of one accumulator meet in a size
-that is a whole number of steps but for less than one, and two of different accumulators or ranges in one that is
+A +M of one step is in its accumulator when the next one begins, so that every lane up to the end of its step is lost;
+of the step in which the -M is, some lanes may be kept.  So two lanes of different steps of one accumulator meet in a
+size that is a whole number of steps but for less than one, and two of different accumulators or ranges in one that is
 exact.  What a step does inside is what its primitive says: it is run, and held against the answers.
 """
 
@@ -27,6 +27,8 @@ from mmaprobe.probing.gemm.calls import Asked
 
 ROUNDS = 6
 """Calls that are made at most to tell kernels apart at one K."""
+MOST_ALIKE = 60
+"""Kernels of the same sizes that are carried to other K at most."""
 WIDEST_ORDER = 64
 """Lanes of a step that are asked one against the other at most, to see which product each takes."""
 Alike = list[GemmKernel]
@@ -36,8 +38,7 @@ Tail = Literal["zeros", "scalar"]
 
 @dataclass(frozen=True)
 class StepsRead:
-    """What the sizes at one K say of steps: their lanes, and how they are dealt out, as kernels whose ranges are counted
-    in steps; none where no width fits."""
+    """What the sizes at one K say of steps: of every width that may be the kernels that deal them out so."""
 
     k: int
     pairs: Pairs
@@ -84,8 +85,8 @@ class StepSearch:
         return found
 
     def _with_primitives(self, width: int, dealt: list[GemmKernel], k: int, rng: np.random.Generator) -> list[Alike]:
-        """Of ways to deal out steps those alike at this K, with each primitive of this width, the order of its lanes and
-        a tail that give all bits."""
+        """Of ways to deal out steps those alike at this K, with each primitive of this width, order of its lanes and
+        tail that give all bits."""
         found = []
         for group in _grouped(dealt, width, k, rng):
             tails: tuple[Tail, ...] = ("zeros", "scalar")
@@ -98,7 +99,7 @@ class StepSearch:
         return found
 
     def _steps(self, width: int, dealt: GemmKernel, k: int) -> list[tuple[Candidate, GemmStep]]:
-        """The primitives of this width, each with the order of lanes that turns what it gives into what was answered."""
+        """The primitives of this width, each with the order of lanes by which it gives what was answered."""
         return self._placed_at(_second(dealt, k, width), width, dealt, k)
 
     def _placed_at(self, first: int, width: int, dealt: GemmKernel, k: int) -> list[tuple[Candidate, GemmStep]]:
@@ -170,7 +171,14 @@ def _grouped(dealt: Sequence[GemmKernel], width: int, k: int, rng: np.random.Gen
     found = dict[bytes, Alike]()
     for each in dealt:
         found.setdefault(order_of(each, k, width).sizes(p, q).tobytes(), []).append(each)
-    return list(found.values())
+    return [_plain(each) for each in found.values()]
+
+
+def _plain(alike: Alike) -> Alike:
+    """Of kernels of the same sizes those of one accumulator, where there are any, for then no steps are seen to be
+    dealt out; else those of fewest accumulators."""
+    one = [each for each in alike if each.accumulators.count == 1]
+    return one or sorted(alike, key=lambda each: (each.accumulators.count, each.accumulators.block))[:MOST_ALIKE]
 
 
 def _stepped(kernel: GemmKernel, step: GemmStep, own: str, second: str, tail: Tail) -> GemmKernel:
@@ -210,8 +218,8 @@ def dealt_steps(cut: Cut, width: int, pairs: Pairs, fmt: str, promoted: bool) ->
 
 
 def in_steps(lengths: tuple[int, ...], counts: tuple[int, ...], width: int, pairs: Pairs) -> Pairs | None:
-    """Pairs of lanes of one range and different steps as pairs of steps; None where lanes of a step answer otherwise, or
-    no pair is of two steps."""
+    """Pairs of lanes of one range and different steps as pairs of steps; None where lanes of a step answer otherwise,
+    or no pair is of two steps."""
     number = np.repeat(np.arange(len(lengths)), lengths)
     starts, first = (np.r_[0, np.cumsum(each)[:-1]] for each in (lengths, counts))
     p, q = ((lane - starts[number[lane]]) // width + first[number[lane]] for lane in (pairs.p, pairs.q))

@@ -1,9 +1,9 @@
 """Pairs of lanes, each asked in a row and a column of its own, of operands whose exponents reach less far than M.
 
-FP8 has no number that is a unit beside one lane's M and M beside another's unit.  But the product of two of its largest
-numbers lies 2^34 (e4m3) above that of two of its smallest.  So row i has large numbers at lanes p_i and q_i, the second
-one negative, and column i has such at both; all else is small: D[i, i] adds +M at p_i, -M at q_i, and units.  What other
-elements of D are says nothing.
+FP8 has no number that is a unit beside one lane's M and M beside another's unit.  But the product of two of its
+largest numbers lies 2^34 (e4m3) above that of two of its smallest.  So row i has large numbers at lanes p_i and q_i,
+the second one negative, and column i has such at both; all else is small: D[i, i] adds +M at p_i, -M at q_i, and units.
+What other elements of D are says nothing.
 """
 
 from __future__ import annotations
