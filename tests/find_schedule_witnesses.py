@@ -18,6 +18,7 @@ from cases.random_products import Modelled
 from cases.schedule_neighbours import moved, shown_equal
 from cases.schedule_witnesses import FILE, REFUSED, SumWitness, held, read, witness
 from mmaprobe import formats
+from mmaprobe.derivation.schedules.integers import beyond
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.search import sampled
 from mmaprobe.errors import UsageError
@@ -25,6 +26,7 @@ from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, known_schedules, schedule_named
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.elements import draw_rows, least_rows, zero_rows
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, integer_operands
 from mmaprobe.probing.gemm.sizes import masks, narrow, window
 
 ROWS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 18, 20, 23, 24, 28, 36)
@@ -68,6 +70,8 @@ def kernels_at(schedule: Schedule, m: int, n: int, k: int = 0) -> np.ndarray:
 
 def separate(p: Schedule, q: Schedule, short: bool = False) -> SumWitness | None:
     """The first witness found of which q gives other bits than p, or none; ``short``: values of few lanes first."""
+    if p.integers is not None:
+        return by_integers(p, q)
     seen = set[tuple[GemmKernel, GemmKernel]]()
     ks = SHARED_AT if any(kernel.ranges.cut == "stream_k" for kernel in p.kernels) else (0,)
     for (m, n), k in product(shapes(p, q), ks):
@@ -135,6 +139,9 @@ def by_values(
     """Few random products, zeros of both signs among them; of a narrow D those that show what it hides."""
     fmt, rng, calls = formats.get(p.a), np.random.default_rng(1), ProductCalls(Modelled(p), 0)
     for k in sorted({max(k, p.scope.least_k, q.scope.least_k) for k in SHORT}):
+        told = told_apart(vanishing(calls, (*sides, k), at), p, q)
+        if told is not None:
+            return told
         for number in range(TRIES):
             few = min(k, 12)
             if narrow(calls.d):
@@ -147,6 +154,26 @@ def by_values(
             if told is not None:
                 return told
     return None
+
+
+def by_integers(p: Schedule, q: Schedule) -> SumWitness | None:
+    """A row and a column of integers, of few lanes, or of so many that their sum leaves its format."""
+    rng, calls, sums = np.random.default_rng(1), ProductCalls(Modelled(p), 0), p.integers
+    assert sums is not None
+    for k, family in product((*SHORT, 17, 70), INTEGER_FAMILIES * TRIES):
+        a, b = integer_operands(calls, family, (1, 1, k), rng)
+        few = SumWitness((1, 1, k), (0, 0), (0, 0), tuple(range(k)), tuple(a[0].tolist()), tuple(b[:, 0].tolist()))
+        told = told_apart(few, p, q)
+        if told is not None:
+            return told
+    x, y, k = beyond(p.a, p.b, sums)
+    return told_apart(SumWitness((1, 1, k), (0, 0), (x, y), (0,), (x,), (y,)), p, q)
+
+
+def vanishing(calls: ProductCalls, shape: tuple[int, int, int], at: tuple[int, int]) -> SumWitness:
+    """Negative products alone of which each vanishes, so that a sum is -0; zeros where the formats have none."""
+    x, y = zero_rows(calls, 1)[int(len(zero_rows(calls, 1)) > 1)]
+    return SumWitness(shape, at, (int(x[0]), int(y[0])), (0,), (int(x[0]),), (int(y[0]),))
 
 
 def told_apart(found: SumWitness, p: Schedule, q: Schedule) -> SumWitness | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.derivation.schedules.certificate import EQUAL, certify, neighbours
+from mmaprobe.derivation.schedules.integer_hypotheses import beside_sums
 from mmaprobe.derivation.schedules.values import Formats
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.described import choices
@@ -23,6 +24,11 @@ TO_LENGTHS = 6
 
 def moved(schedule: Schedule) -> Iterator[tuple[str, str, Schedule]]:
     """Field, value, and the schedule with that field moved; what the record refuses is left out."""
+    for path, value, sums in () if schedule.integers is None else beside_sums(schedule.integers):
+        try:
+            yield f"integers.{path}", value, replace(schedule, integers=sums)
+        except UsageError:
+            continue
     for number, kernel in enumerate(schedule.kernels):
         for place, name, value, other in neighbours(kernel, _formats(schedule).sums):
             kernels = (*schedule.kernels[:number], other, *schedule.kernels[number + 1 :])

@@ -39,3 +39,93 @@ def _session(dtype: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def mlas_integers(a: Any, b: Any) -> Any:
+    """MatMulInteger of ONNX Runtime: integers of eight bits to sums of s32."""
+    return _run(("MatMulInteger", a.dtype.str, b.dtype.str), (), a, b)
+
+
+def mlas_integers_with_zeros(a: Any, b: Any) -> Any:
+    """The same with zero points, 100 of A and -3 of B, or 3 where it has no sign."""
+    zeros = np.array(100, a.dtype), np.array(-3 if b.dtype == np.int8 else 3, b.dtype)
+    return _run(("MatMulInteger", a.dtype.str, b.dtype.str), zeros, a, b)
+
+
+def mlas_integers_to_float(a: Any, b: Any) -> Any:
+    """MatMulIntegerToFloat of ONNX Runtime: sums of s32 times a scale, 2^-3 of A and 0.01 of B."""
+    scales = np.float32(0.125), np.float32(0.01)
+    return _run(("MatMulIntegerToFloat", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in scales), a, b)
+
+
+SCALES = (0.5, 0.01, 8.0)
+"""Scales of A, B and D where nothing else is said."""
+
+
+def mlas_quantised(a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100) -> Any:
+    """QLinearMatMul of ONNX Runtime: sums rescaled to u8."""
+    of_a, of_b, of_d = map(np.float32, scales)
+    given = (of_a, np.array(zero_a, a.dtype), of_b, np.array(0, b.dtype), of_d, np.uint8(zero))
+    return _run(("QLinearMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
+
+
+def fbgemm_quantised(a: Any, b: Any) -> Any:
+    """PyTorch's quantised linear by FBGEMM: as ``mlas_quantised``."""
+    return quantised("fbgemm", a, b)
+
+
+def onednn_quantised(a: Any, b: Any) -> Any:
+    """The same by oneDNN."""
+    return quantised("onednn", a, b)
+
+
+def qnnpack_quantised(a: Any, b: Any) -> Any:
+    """The same by QNNPACK, whose sums are exact."""
+    return quantised("qnnpack", a, b)
+
+
+def quantised(engine: str, a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100) -> Any:
+    """PyTorch's quantised linear by one of its engines."""
+    import torch
+
+    torch.backends.quantized.engine = engine
+    x = torch._make_per_tensor_quantized_tensor(a.contiguous(), scales[0], zero_a)
+    weights = torch._make_per_tensor_quantized_tensor(b.t().contiguous(), scales[1], 0)
+    packed = torch.ops.quantized.linear_prepack(weights, None)
+    return torch.ops.quantized.linear(x, packed, scales[2], zero).int_repr()
+
+
+_SPARE = {"MatMulInteger": "ab", "MatMulIntegerToFloat": "ab", "QLinearMatMul": "acdbefgh"}
+"""Inputs of an operation in order: a and b, and what is given besides, by letters from c on."""
+
+
+def _run(what: tuple[str, str, str], given: tuple[Any, ...], a: Any, b: Any) -> Any:
+    known = tuple((each.dtype.str, each.tobytes()) for each in given)
+    return _integer_session(*what, known).run(None, {"a": np.ascontiguousarray(a), "b": np.ascontiguousarray(b)})[0]
+
+
+@cache
+def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[str, bytes], ...]) -> Any:
+    import onnx
+    import onnxruntime
+
+    element = onnx.helper.np_dtype_to_tensor_dtype
+    to = {"MatMulInteger": np.int32, "MatMulIntegerToFloat": np.float32, "QLinearMatMul": np.uint8}[operation]
+    a, b, y = (
+        onnx.helper.make_tensor_value_info(name, element(np.dtype(each)), [None, None])
+        for name, each in (("a", of_a), ("b", of_b), ("y", to))
+    )
+    held = [
+        onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(()), chr(ord("c") + i))
+        for i, (kind, raw) in enumerate(given)
+    ]
+    names = _SPARE[operation]
+    names = names if operation == "QLinearMatMul" else names + "".join(each.name for each in held)
+    domain = "com.microsoft" if operation == "MatMulIntegerToFloat" else ""
+    node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
+    graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
+    sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    made = onnx.helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+    return onnxruntime.InferenceSession(made, options, providers=["CPUExecutionProvider"])

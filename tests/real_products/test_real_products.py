@@ -17,7 +17,7 @@ import pytest
 import mmaprobe
 from mmaprobe.devices.products import open_product
 from mmaprobe.parameters.schedule import Scope, known_schedules, schedule_named
-from mmaprobe.probing.gemm.families import FAMILIES
+from mmaprobe.probing.gemm.families import families_of
 from mmaprobe.validation.products.comparing import Shape, compare_products, products_of
 
 HERE = Path(__file__).parent
@@ -79,13 +79,14 @@ def test_no_bit_differs(name: str) -> None:
     if reason:
         pytest.skip(f"{name}: {reason}")
     shapes = shapes_of(schedule_named(name).scope, np.random.default_rng(SEED))
-    target = row["product"].replace("libraries.py", str(HERE / "libraries.py"))
-    pair = products_of(open_product(f"function:{target}"), open_product(f"gemm:{name}"))
-    found = compare_products(pair, elements=1, seed=SEED, shapes=shapes)
-    wrong = [(each.shape, each.family, each.differing) for each in found.calls if each.differing]
-    assert (wrong, found.absent) == ([], [])
-    assert len(found.calls) == len(FAMILIES) * SHAPES
-    print(f"{name}: {found.elements:,} elements at {SHAPES} shapes, 0 differ")
+    for product in (row["product"], *row.get("also", [])):
+        target = product.replace("libraries.py", str(HERE / "libraries.py"))
+        pair = products_of(open_product(f"function:{target}"), open_product(f"gemm:{name}"))
+        found = compare_products(pair, elements=1, seed=SEED, shapes=shapes)
+        wrong = [(each.shape, each.family, each.differing) for each in found.calls if each.differing]
+        assert (wrong, found.absent) == ([], []), product
+        assert len(found.calls) == len(families_of(pair.p)) * SHAPES
+        print(f"{name}, {product}: {found.elements:,} elements at {SHAPES} shapes, 0 differ")
 
 
 @pytest.mark.libraries

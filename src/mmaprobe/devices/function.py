@@ -6,6 +6,7 @@ one-dimensional float32 arrays of 16 elements, once a vector;
 
 * ``k`` (16): lanes of a vector;
 * ``format`` (f32): format of a and b;
+* ``format_b`` (that of a): format of b, of whole products;
 * ``result`` (that of a and b): format of what comes back;
 * ``c`` (none): format of an accumulator; given, the call is ``dot(a, b, c)``;
 * ``random`` (none): format of an operand of random bits, u8, u16 or u32; given, it is the last argument;
@@ -53,7 +54,21 @@ MOST_THREADS = 1024
 """Threads that an option may ask for."""
 ENVIRONMENT = "env."
 """What options that set a variable of the environment begin with."""
-OPTIONS = ("array", "c", "format", "k", "m", "n", "operands", "out", "random", "result", "subscripts", "threads")
+OPTIONS = (
+    "array",
+    "c",
+    "format",
+    "format_b",
+    "k",
+    "m",
+    "n",
+    "operands",
+    "out",
+    "random",
+    "result",
+    "subscripts",
+    "threads",
+)
 
 
 class Function:
@@ -152,8 +167,9 @@ def open_function(argument: str) -> Function:
     that it lacks, a thing that cannot be called, or a wrong option.
     """
     target, options = _read(argument)
-    if "out" in options:
-        raise UsageError(f"function:{argument}: out goes with whole products, such as those of mmaprobe gemm")
+    for name in ("format_b", "out"):
+        if name in options:
+            raise UsageError(f"function:{argument}: {name} goes with whole products, such as those of mmaprobe gemm")
     _instruction(target, {"operands": "2"} | options)  # what is wrong with them is said before what is missing
     callee = _callee(argument, target, options)
     matrix = options.keys() & {"c", "random", "m", "n"}
@@ -170,8 +186,8 @@ def open_product(argument: str) -> FunctionProduct:
     m, n, k = (whole(options, name, 256, 1) for name in "mnk")
     _check_size(m, n, k, MOST_OF_PRODUCT)
     a = options.get("format", "f32")
-    d = options.get("result", a)
-    _check_held(a, d)
+    b, d = options.get("format_b", a), options.get("result", a)
+    _check_held(a, b, d)
     if options.get("out", "0") not in ("0", "1"):
         raise UsageError(f"option out={options['out']!r} must be 0 or 1")
     environment = tuple(f"{name}={value}" for name, value in sorted(_environment(options).items()))
@@ -180,7 +196,7 @@ def open_product(argument: str) -> FunctionProduct:
     return FunctionProduct(
         f"function:{argument}",
         a,
-        a,
+        b,
         d,
         (m, n, k),
         callee.version,

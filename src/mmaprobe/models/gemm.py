@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mmaprobe import _native, formats
 from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.models import engine
+from mmaprobe.models.gemm_integers import integer_product
 from mmaprobe.models.gemm_operands import (
     GemmCall,
     Index,
@@ -34,6 +35,7 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.epilogue import C as C_NAME
 from mmaprobe.parameters.epilogue import Scaling
 from mmaprobe.parameters.schedule import GemmKernel, Schedule, schedule_named
+from mmaprobe.parameters.table import flatten, write_record
 from mmaprobe.showing import Row, Showing, counted
 
 BLOCK = (128, 192)
@@ -85,11 +87,14 @@ class Gemm(Showing):
         made, scope = self.schedule, self.schedule.scope
         added = f" + {made.c}" if made.c else ""
         whose = " ".join(filter(None, (scope.library, scope.version)))
-        kernels = counted(len(made.kernels), "kernel")
+        kernels = counted(len(made.kernels), "kernel") if made.integers is None else "sums of integers"
         return f"matrix product {made.a} x {made.b}{added} -> {made.d} as {whose} adds it: {kernels}"
 
     def as_rows(self) -> list[Row]:
-        """A row for each kernel: what adds its products, in how many accumulators, and where it is used."""
+        """A row for each kernel: what adds its products, in how many accumulators, and where it is used; of integers
+        one of what is said of their sums."""
+        if self.schedule.integers is not None:
+            return [dict(flatten(write_record(self.schedule.integers)))]
         return [
             {
                 "kernel": kernel.name, "step": kernel.step.primitive or kernel.step.by,
@@ -176,6 +181,8 @@ class Gemm(Showing):
         d = np.empty(shape, dtype) if out is None else out
         largest = np.zeros(len(self.schedule.amax), np.uint64)
         there = [*call.inputs, *([C_NAME] if call.c is not None else [])]
+        if self.schedule.integers is not None:
+            self._integers(call, d, wanted)
         for kernel, *area in self.schedule.areas(m, n, k):
             at = [np.flatnonzero(np.isin(asked, part)) for asked, part in zip(wanted, area, strict=True)]
             path = self._datapath(kernel) if kernel.step.by == "primitive" else None
@@ -184,6 +191,14 @@ class Gemm(Showing):
                 for down, across in self._panels(at, k):
                     self._run(made, call.of(i), d[i], wanted, (down, across), largest)
         return d, largest
+
+    def _integers(self, call: GemmCall, d: Bits, wanted: tuple[Index, Index]) -> None:
+        """D of sums of integers, some rows at a time."""
+        most = max(1, PANEL // max(call.a.shape[2], 1))
+        for i in range(len(d)):
+            for start in range(0, len(wanted[0]), most):
+                some = wanted[0][start : start + most]
+                d[i, start : start + most] = integer_product(self.schedule, call.of(i), some, wanted[1])
 
     def _panels(self, at: list[Index], k: int) -> Iterator[tuple[Index, Index]]:
         """The rows and columns of D that are computed at once: all, but where operands are scaled before."""

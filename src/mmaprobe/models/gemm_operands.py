@@ -71,7 +71,7 @@ def input_bits(each: Input, value: Any, shape: tuple[int, ...]) -> Bits:
     """The bit patterns of an input; a scalar may be a number of Python's that its format has."""
     fmt = formats.get(each.format)
     if each.shape == "scalar" and isinstance(value, int | float) and not isinstance(value, bool):
-        kind = held_as(fmt)
+        kind = held_as(fmt) or (None if fmt.is_float else fmt.dtype)
         number = None if kind is None else np.array(value).astype(kind)
         if number is None or float(number) != value:
             raise UsageError(f"gemm: input {each.name} is {value}, which is no {each.format}; hand over one")

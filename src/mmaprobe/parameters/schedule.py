@@ -4,7 +4,8 @@ A schedule cuts the result into regions by rule, and gives each the kernel that 
 (``docs/gemm.md``).  It is a file of its own, TOML, and knows nothing of a shape until it is asked: ``Ranges.of`` and
 ``Bands.of`` follow the rules for one K, M or N.
 
-What is done to operands before and to sums after is ``epilogue``'s, how workers share K ``stream_k``'s.
+What is done to operands before and to sums after is ``epilogue``'s, how workers share K ``stream_k``'s.  Of integers,
+whose sums have no order where they wrap, ``integer_sums`` says all, and there are neither kernels nor regions.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mmaprobe.parameters import checks
 from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.described import says
 from mmaprobe.parameters.epilogue import MOST_NODES, SUM, Compute, Input, Scaling, check_epilogue, check_float
+from mmaprobe.parameters.integer_sums import IntegerSums
 from mmaprobe.parameters.lookup import parameters_of
 from mmaprobe.parameters.stream_k import Shares
 from mmaprobe.parameters.table import read_record, write_record
@@ -494,15 +496,22 @@ class Schedule:
     b: str = field(metadata=says("format of B"))
     d: str = field(metadata=says("format of D"))
     scope: Scope = field(metadata=says("what it holds for"))
-    kernels: tuple[GemmKernel, ...] = field(metadata=says("kernels"))
-    regions: tuple[Region, ...] = field(metadata=says("regions of the result"))
+    kernels: tuple[GemmKernel, ...] = field(default=(), metadata=says("kernels"))
+    regions: tuple[Region, ...] = field(default=(), metadata=says("regions of the result"))
     c: str | None = field(default=None, metadata=says("format of C"))
     inputs: tuple[Input, ...] = field(default=(), metadata=says("what a call hands over beside A, B and C"))
     scalings: tuple[Scaling, ...] = field(default=(), metadata=says("operands that are scaled before"))
     epilogue: tuple[Compute, ...] = field(default=(), metadata=says("what becomes of the sum"))
     amax: tuple[str, ...] = field(default=(), metadata=says("values whose largest size is handed back"))
+    integers: IntegerSums | None = field(default=None, metadata=says("sums of integers"))
 
     def __post_init__(self) -> None:
+        if self.integers is not None:
+            self._check_integers(self.integers)
+            return
+        for name in ("kernels", "regions"):
+            if getattr(self, name) == ():
+                raise UsageError(f"{name}: missing")
         for name in ("a", "b", "d", "c"):
             if name != "c" or self.c is not None:
                 check_float(name, getattr(self, name), narrow=name in "ab")
@@ -520,6 +529,21 @@ class Schedule:
         if sum(region.rest for region in self.regions) > 1:
             raise UsageError("two regions are the rest; one may be")
         self._check_around()
+
+    def _check_integers(self, integers: IntegerSums) -> None:
+        """Sums of integers, and that nothing is there that they have not."""
+        for name in ("kernels", "regions", "scalings", "epilogue", "amax", "c"):
+            if getattr(self, name) not in ((), None):
+                raise UsageError(f"{name}: sums of integers have none; what they have is in integers")
+        if self.inputs != ():
+            checks.items("inputs", self.inputs, Input)
+        names = {each.name: each for each in self.inputs}
+        if len(names) != len(self.inputs):
+            raise UsageError("inputs: a name is there twice")
+        integers.check(self.a, self.b, self.d, names)
+        unused = [name for name in names if name not in integers.names()]
+        if unused:
+            raise UsageError(f"input {unused[0]} is used nowhere")
 
     def _check_around(self) -> None:
         """Inputs, scalings and the epilogue."""
@@ -557,8 +581,10 @@ class Schedule:
         """The kernel, rows and columns of areas that hold each element of an M x N result of K products once.
 
         What workers share is cut here: the kernel of such an area has the ranges that K has in its tiles.
-        UsageError naming the first element that no region has, or two.
+        Sums of integers have no areas.  UsageError naming the first element that no region has, or two.
         """
+        if self.integers is not None:
+            return
         for kernel, rows, columns in self._regions(m, n):
             if kernel.ranges.cut != "stream_k":
                 yield kernel, rows, columns

@@ -30,5 +30,5 @@ def schedule_changes(p: Schedule, q: Schedule) -> list[ScheduleChange]:
 def _leaves(schedule: Schedule) -> dict[str, str]:
     table = write_record(schedule)
     del table["scope"]
-    kernels = {f"kernel {each['name']}": each for each in table.pop("kernels")}
+    kernels = {f"kernel {each['name']}": each for each in table.pop("kernels", [])}
     return {path: str(value) for path, value in flatten({**kernels, **table})}

@@ -1,4 +1,4 @@
-"""A schedule held against the product at shapes that were not asked before: every element, of values of three kinds."""
+"""A schedule held against the product at shapes that were not asked before: every element, of values of few kinds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Schedule
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.families import operands
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES
 from mmaprobe.probing.gemm.sizes import narrow
 
 SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
 """M, N, and K as a multiple of the one that was named."""
+GROUPED = 4
+"""Lanes that instructions of integers add at a time: of K every remainder is held."""
 KINDS = ("normal", "cancelling", "tiny")
 """Kinds of values."""
 NARROW_KINDS = ("opposed", "cancelling", "opposed", "tiny")
@@ -38,20 +41,28 @@ class Held:
         return f"of {m * n:,} elements at {m} x {n} x {k}, {self.kind} values, {self.differ:,} differ{where}"
 
 
+def kinds_of(calls: ProductCalls) -> tuple[str, ...]:
+    """The kinds of values that show most of a product of these formats."""
+    if calls.of_integers:
+        return INTEGER_FAMILIES
+    return NARROW_KINDS if narrow(calls.d) else KINDS
+
+
 def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], rng: np.random.Generator) -> list[Held]:
     """What came of every shape that the product has, one kind of values after the other; none is smaller than
     ``least``."""
     model, found = Gemm(schedule), list[Held]()
-    k, kinds = calls.product.shape[2], NARROW_KINDS if narrow(calls.d) else KINDS
+    k, kinds = calls.product.shape[2], kinds_of(calls)
     for number, (m, n, factor) in enumerate(SHAPES):
-        lanes = max(1, min(int(k * factor) | 1, max(MOST_K, k)))
+        lanes = int(k * factor)
+        lanes = lanes - lanes % GROUPED + number % GROUPED if calls.of_integers else lanes | 1
+        lanes = max(1, min(lanes, max(MOST_K, k)))
         m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
-        shape = m, n, lanes
-        kind = kinds[number % len(kinds)]
-        try:
-            found.append(_compare(calls, model, shape, kind, rng))
-        except UsageError:
-            continue  # the product has no such shape
+        for kind in kinds if calls.of_integers else [kinds[number % len(kinds)]]:
+            try:
+                found.append(_compare(calls, model, (m, n, lanes), kind, rng))
+            except UsageError:
+                break  # the product has no such shape
     return found
 
 

@@ -114,6 +114,11 @@ def map_product(
         raise UsageError(f"{len(shapes) * len(products):,} shapes; a map has at most {MOST_SHAPES}")
     every = {threads: ProductCalls(product, budget) for threads, product in products.items()}
     first = next(iter(products.values()))
+    if every[min(every)].of_integers:
+        raise UsageError(
+            f"{first.name}: integers that wrap have no order to map; what their sums saturate in is found with: "
+            f"mmaprobe gemm identify '{first.name}'"
+        )
     found = ProductMap(named or first.name, seed)
     try:
         for k in sorted({shape[2] for shape in shapes}, reverse=True):  # of small K more rules are alike

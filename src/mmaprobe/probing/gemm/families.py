@@ -8,6 +8,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
 from mmaprobe.probing.gemm.elements import draw_matrices
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, integer_operands
 from mmaprobe.probing.gemm.sizes import live_parts, masks, most_lanes, window
 
 FAMILIES = ("masks", "normal", "cancelling", "tiny", "zeros", "specials", "opposed")
@@ -27,11 +28,18 @@ RARE = 0.25
 """Special values in a row of A or a column of B, on average."""
 
 
+def families_of(calls: ProductCalls) -> tuple[str, ...]:
+    """The families of a product's formats."""
+    return INTEGER_FAMILIES if calls.of_integers else FAMILIES
+
+
 def operands(
     calls: ProductCalls, family: str, shape: tuple[int, int, int], rng: np.random.Generator
 ) -> tuple[Bits, Bits]:
     """A (M, K) and B (K, N) of a family; UsageError where the formats have none of it at this K."""
     m, n, k = shape
+    if calls.of_integers:
+        return integer_operands(calls, family, shape, rng)
     if family == "masks":
         if k < 2:
             raise UsageError(f"{calls.product.name}: a mask needs two lanes, K is {k}")

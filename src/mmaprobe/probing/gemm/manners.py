@@ -12,6 +12,7 @@ from mmaprobe.errors import DeviceError, UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.elements import draw_matrices
+from mmaprobe.probing.gemm.integer_values import integer_operands
 from mmaprobe.probing.gemm.soundness import SPREAD
 from mmaprobe.showing import counted, of_which
 
@@ -37,7 +38,8 @@ def ask_manners(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random
     """A finding for each question; none of a product that is called in one manner alone."""
     if not knows_manners(calls.product):
         return []
-    a, b = draw_matrices(calls, shape, rng, SPREAD)
+    drawn = integer_operands(calls, "uniform", shape, rng) if calls.of_integers else None
+    a, b = drawn or draw_matrices(calls, shape, rng, SPREAD)
     plain = calls.ask_so(a, b, Manner())
     found = [_placed(calls, a, b, plain), _batched(calls, a, b, plain)]
     return [_written(calls, a, b), *found] if calls.product.writes else found

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.elements import ask_equal_rows, classes, draw_rows
@@ -20,7 +21,7 @@ from mmaprobe.report.pictures.palette import COLOURS
 from mmaprobe.report.tables.schedules import order_words
 from mmaprobe.showing import counted
 from mmaprobe.validation.products.comparing import named
-from mmaprobe.validation.products.partial_sums import schedule_of
+from mmaprobe.validation.products.partial_sums import NO_KERNELS, schedule_of
 
 SPREADS = (0, 8, 20)
 """Powers of two over which the values of a call are spread that asks a product for its classes."""
@@ -62,9 +63,11 @@ def classes_of(product: MatrixProduct, seed: int = 0) -> ElementClasses:
     columns, in which elements of one order are equal."""
     (m, n, k), schedule = product.shape, schedule_of(product)
     title = f"{product.name.partition('?')[0]} at {named(product.shape)}"
+    calls, rng = ProductCalls(product, len(SPREADS)), np.random.default_rng(seed)
+    if calls.of_integers:
+        raise UsageError(NO_KERNELS)
     if schedule is not None:
         return _by_kernels(schedule, (m, n, k), title)
-    calls, rng = ProductCalls(product, len(SPREADS)), np.random.default_rng(seed)
     asked = [ask_equal_rows(calls, m, n, *draw_rows(calls, k, rng, spread)) for spread in SPREADS]
     found = classes(asked)
     words = tuple("elements that answer alike" for _ in range(int(found.max()) + 1))

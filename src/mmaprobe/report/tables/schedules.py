@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmaprobe.parameters.integer_sums import IntegerSums
 from mmaprobe.parameters.schedule import GemmKernel, to_text
 from mmaprobe.showing import counted, of_which
 
@@ -22,7 +23,9 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
     for kind in found.kinds:
         m, n = kind.shape
         lines.append(f"{int(kind.mask.sum()):,} of {m * n:,} elements at {m} x {n}: {_words(kind)}")
-    neighbours = [each for kind in found.kinds for each in kind.neighbours]
+    if found.schedule is not None and found.schedule.integers is not None:
+        lines.append(integer_words(found.schedule.integers, found.schedule.d))
+    neighbours = [*found.neighbours, *(each for kind in found.kinds for each in kind.neighbours)]
     if neighbours:
         counts = Counter(each.verdict for each in neighbours)
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("refuted", "equal", "open") if counts[verdict])
@@ -30,7 +33,7 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
     if found.held:
         elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
         wrong = sum(each.differ for each in found.held)
-        asked = counted(len(found.held), "shape")
+        asked = counted(len({each.shape for each in found.held}), "shape")
         lines.append(f"held at {asked} not asked before: {of_which(wrong, elements, 'element', 'differ')}")
     lines += [f"{each.question}, {each.status}: {each.said}" for each in found.manners]
     lines += found.why
@@ -39,9 +42,31 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
         least = ", ".join(
             f"{axis.upper()} {getattr(scope, f'least_{axis}')} to {getattr(scope, f'most_{axis}')}" for axis in "mnk"
         )
-        lines.append(f"schedule with {counted(len(found.schedule.regions), 'region')}, for {least}")
+        regions = counted(len(found.schedule.regions), "region")
+        what = f"schedule with {regions}" if found.schedule.integers is None else "schedule of sums of integers"
+        lines.append(f"{what}, for {least}")
         lines.append(f"written to {output}" if output else "write it to a file with --out FILE.toml")
     return lines
+
+
+def integer_words(sums: IntegerSums, d: str) -> str:
+    """How integers are added, and what becomes of the sum."""
+    said = f"sums of {sums.format} that {sums.overflow}"
+    said += f" every {counted(sums.every, 'lane')}" if sums.every else ""
+    if sums.groups is not None:
+        groups, apart = sums.groups, f", {sums.groups.stride} apart," if sums.groups.stride > 1 else ""
+        said += f"; products of {counted(groups.lanes, 'lane')}{apart} are added in {groups.format} first, which "
+        said += f"{groups.overflow}s"
+    for name, offset in (("A", sums.offset_a), ("B", sums.offset_b)):
+        said += f"; {name} enters as {name} + {offset}" if offset else ""
+    for name, zero in (("A", sums.zero_a), ("B", sums.zero_b)):
+        said += f"; zero point of {name} {' '.join(zero)}" if zero != ("0",) else ""
+    rule = sums.rescale
+    if rule is None:
+        return said
+    scale = rule.scale[0] if len(rule.scale) == 1 else f"{len(rule.scale)} scales, one a column"
+    said += f"; times {scale}, in {rule.by}"
+    return said + ("" if d == "f32" else f", rounded {rule.rounding}, zero point {rule.zero}")
 
 
 def _words(kind: ElementClass) -> str:
@@ -102,6 +127,10 @@ def identified_json(found: Identification) -> dict[str, Any]:
                 ],
             }
             for kind in found.kinds
+        ],
+        "neighbours": [
+            {"field": each.field, "value": each.value, "verdict": each.verdict, "why": each.why}
+            for each in found.neighbours
         ],
         "held": [
             {"shape": list(each.shape), "values": each.kind, "elements": each.shape[0] * each.shape[1],

@@ -14,7 +14,7 @@ from mmaprobe.errors import UsageError, near
 from mmaprobe.exit_codes import EQUAL, INCONCLUSIVE, MISMATCH
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.families import FAMILIES, operands
+from mmaprobe.probing.gemm.families import families_of, operands
 
 Shape = tuple[int, int, int]
 SIDES = ((1.0, 1.0, 1.0), (0.3, 0.4, 2.3), (0.1, 0.2, 1.0), (0.6, 0.3, 0.37), (0.2, 0.7, 1.7), (0.07, 0.05, 4.1))
@@ -124,12 +124,13 @@ def compare_products(
     UnrepeatedError where a product answers the call that differs first in two ways; DeviceError where one fails;
     UsageError for an unknown family.
     """
+    known = families_of(products.p)
     for name in families:
-        if name not in FAMILIES:
-            raise UsageError(f"no family {name!r}{near(name, FAMILIES)}")
+        if name not in known:
+            raise UsageError(f"no family {name!r}{near(name, known)}")
     found = ProductComparison(products, seed)
     rng = np.random.default_rng(seed)
-    wanted = [(shape, family) for family in families or FAMILIES for shape in shapes or about(products.p.product.shape)]
+    wanted = [(shape, family) for family in families or known for shape in shapes or about(products.p.product.shape)]
     while wanted:
         for shape, family in list(wanted):
             try:

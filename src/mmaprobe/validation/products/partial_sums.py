@@ -10,12 +10,15 @@ from mmaprobe import formats
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.devices.gemm import GemmDevice, GemmProduct
 from mmaprobe.devices.products import MatrixProduct
+from mmaprobe.errors import UsageError
 from mmaprobe.models.hexfloat import code_value
 from mmaprobe.operands.batch import Batch
 from mmaprobe.parameters.schedule import GemmKernel, Schedule
 from mmaprobe.validation.products.comparing import ProductPair
 from mmaprobe.validation.products.smallest import Smallest, answers_at
 
+NO_KERNELS = "sums of integers have no kernels to draw; two of them are told apart by mmaprobe gemm diff"
+"""What is said where a kernel of integers is asked for."""
 MOST_RANGES = 6
 """Ranges of one element that are told, the last ones."""
 
@@ -69,13 +72,15 @@ def schedule_of(product: MatrixProduct) -> Schedule | None:
 
 
 def kernel_at(product: MatrixProduct, made: Smallest) -> GemmKernel | None:
-    """The kernel by which a schedule computes the element; None of a product that is none."""
+    """The kernel by which a schedule computes the element; None of a product that is none, and of sums of integers."""
     schedule = schedule_of(product)
-    return None if schedule is None else kernel_of(schedule, made.shape, made.at)
+    return None if schedule is None or schedule.integers is not None else kernel_of(schedule, made.shape, made.at)
 
 
 def kernel_of(schedule: Schedule, shape: tuple[int, int, int], at: tuple[int, int]) -> GemmKernel:
-    """The kernel of an element of a product of this shape."""
+    """The kernel of an element of a product of this shape; UsageError of sums of integers, which have none."""
+    if schedule.integers is not None:
+        raise UsageError(NO_KERNELS)
     return next(kernel for kernel, rows, columns in schedule.areas(*shape) if at[0] in rows and at[1] in columns)
 
 
@@ -92,6 +97,8 @@ def place_of(kernel: GemmKernel, k: int, lane: int) -> LanePlace:
 def schedule_says(device: GemmDevice, made: Instruction, vector: Batch, at: tuple[int, int]) -> str:
     """How a schedule comes to one element, in a line: its kernel, and D of the lanes up to the end of each range that
     has a live one, the last of them."""
+    if device.schedule.integers is not None:
+        return "a sum of integers, as the schedule's integers say"
     kernel, fmt = kernel_of(device.schedule, (made.m, made.n, made.k), at), formats.get(made.d)
     live = (vector.a[0] != 0) & (vector.b[0] != 0)
     words = []

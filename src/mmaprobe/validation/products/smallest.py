@@ -101,7 +101,8 @@ def _with(shape: Shape, axis: int, length: int) -> Shape:
 
 def _seen(products: ProductPair, first: Difference, shape: Shape, rng: np.random.Generator) -> Difference | None:
     """A difference at a shape, of fresh operands of the families that may show one."""
-    for family in dict.fromkeys(("masks", first.family)):
+    shown = () if products.p.of_integers else ("masks",)
+    for family in dict.fromkeys((*shown, first.family)):
         for _ in range(max(2, LOOKED_AT // (shape[0] * shape[1]))):
             try:
                 a, b = operands(products.p, family, shape, rng)

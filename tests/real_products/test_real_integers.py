@@ -1,0 +1,99 @@
+"""Rescaled products of integers against PyTorch's quantised linear and ONNX Runtime's: shapes, scales and zero points
+that were not asked, every element."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import libraries
+import numpy as np
+import pytest
+from test_real_products import PRODUCTS, SEED, shapes_of, unlike
+
+import mmaprobe
+from mmaprobe.derivation.schedules.identify import identify
+from mmaprobe.devices.products import open_product
+from mmaprobe.parameters.schedule import schedule_named
+
+HERE = Path(__file__).parent
+RESCALED = schedule_named(HERE / "integers_rescaled.toml")
+SCALES = ((0.5, 0.01, 8.0), (1.0, 0.00390625, 16.0), (0.0173, 0.0091, 0.31), (0.1, 0.2, 37.5))
+"""Scales of A, B and D; of the second ones products are ties."""
+ENGINES = ("fbgemm", "qnnpack", "mlas")
+
+
+def needs_this_processor() -> None:
+    reason = unlike(PRODUCTS["mlas_avx2_u8s8"])
+    if reason:
+        pytest.skip(f"integers_rescaled: {reason}")
+
+
+def answered(engine: str, a: Any, b: Any, scales: tuple[float, ...], zero_a: int, zero: int) -> Any:
+    if engine == "mlas":
+        return libraries.mlas_quantised(a, b, scales, zero_a, zero)
+    import torch
+
+    return libraries.quantised(engine, torch.from_numpy(a), torch.from_numpy(b), scales, zero_a, zero).numpy()
+
+
+def exact() -> Any:
+    """The schedule whose groups do not saturate."""
+    assert RESCALED.integers is not None
+    return replace(RESCALED, integers=replace(RESCALED.integers, groups=None, zeros="before"))
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_bit_of_a_rescaled_product_differs(engine: str) -> None:
+    needs_this_processor()
+    made = exact() if engine == "qnnpack" else RESCALED
+    model, rng, elements = mmaprobe.gemm(made), np.random.default_rng(SEED), 0
+    scope = replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000)
+    for number, (m, n, k) in enumerate(shapes_of(scope, rng)):
+        scales, zero_a, zero = SCALES[number % len(SCALES)], (0, 128, 7)[number % 3], (0, 100, 255)[number // 3 % 3]
+        for spread in (256, 8):
+            a = rng.integers(max(0, zero_a - spread), min(256, zero_a + spread), (m, k)).astype(np.uint8)
+            b = rng.integers(max(-128, -spread), min(128, spread), (k, n)).astype(np.int8)
+            scale = np.float32(scales[0]) * np.float32(scales[1]) / np.float32(scales[2])
+            ours = model(a, b, zero_a=zero_a, scale=np.float32(scale), zero=zero)
+            theirs = answered(engine, a, b, scales, zero_a, zero)
+            assert (ours == theirs).all(), (m, n, k, scales, zero_a, zero, int((ours != theirs).sum()))
+            elements += m * n
+    print(f"{engine}: {elements:,} elements at 20 shapes, 0 differ")
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize(
+    ("call", "groups", "said"),
+    [
+        ("mlas_quantised?format=u8&format_b=s8&result=u8", True, "0x1.47ae14p-11"),
+        ("fbgemm_quantised?array=torch&format=u8&format_b=s8&result=u8", True, "0x1.47ae14p-11"),
+        ("qnnpack_quantised?array=torch&format=u8&format_b=s8&result=u8", False, "0x1.47ae14p-11"),
+        ("mlas_integers_to_float?format=u8&format_b=s8&result=f32", True, "0x1.47ae14p-10"),
+        ("mlas_integers_with_zeros?format=u8&format_b=s8&result=s32", True, ""),
+    ],
+)
+def test_a_library_is_identified(call: str, groups: bool, said: str) -> None:
+    needs_this_processor()
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n=64&k=300&threads=1"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    sums = found.schedule.integers
+    assert sums is not None
+    assert (sums.groups is not None) == groups
+    assert sums.groups is None or (sums.groups.lanes, sums.groups.stride, sums.groups.format) == (2, 1, "s16")
+    assert (sums.rescale.scale if sums.rescale else ("",)) == (said,)
+    if "zeros" in call:
+        assert (sums.zero_a, sums.zero_b, sums.zeros) == (("100",), ("-3",), "after")
+
+
+@pytest.mark.libraries
+def test_onednn_adds_other_pairs_where_k_is_longer_than_256_and_is_left_open() -> None:
+    """Of K above 256 with a remainder of 1 or 2 by 4 other pairs saturate: no schedule is claimed."""
+    needs_this_processor()
+    target = f"{HERE / 'libraries.py'}:onednn_quantised?array=torch&format=u8&format_b=s8&result=u8"
+    found = identify(open_product(f"function:{target}&m=64&n=64&k=300&threads=1"))
+    assert (found.status, found.schedule) == ("bounded", None)
+    assert "it does not hold" in found.why[0]
