@@ -60,6 +60,7 @@ WRONG = [
 RIGHT = [
     "run -d process:/nowhere/program -i anything",
     "validate process:/nowhere/program model:x86-64 x86.pmaddwd",
+    "validate cuda-gemm:0?m=64&n=64&k=64 gemm:openblas_haswell_f32",
     f"replay {HMMA}/tie.1/0/1 -d cuda:0 --ref model:sm_90a",
     f"compile -a sm_90a -i {HMMA}",
     "compile -a gfx942 -i v_mfma_f32_16x16x16_f16",
