@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 DAY = 86_400
 """Seconds."""
 LONE = 4
-"""Of the long tests with one parameter or none one in so many is left, where of others one in any of theirs is."""
+"""Of the long tests with one parameter or none one in so many is left, or one in N / 4 where that is more."""
 
 os.environ.setdefault("MMAPROBE_SEED", "0")
 
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="of a test's long parameters one in so many, of other long tests a quarter; others each day",
+        help="of a test's long parameters one in so many, of other long tests a quarter or one in N/4; others daily",
     )
     group.addoption(
         "--turn", type=int, default=int(time.time()) // DAY, metavar="N", help="which of them (the number of the day)"
@@ -78,7 +78,7 @@ def spread(count: int, kept: int) -> set[int]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is ``sampled(n)``, n of its parameters stay, the rest is long; of these ``--one-in`` N is left,
-    and with any N above 1 one in ``LONE`` of the long tests that have one or none."""
+    and with any N above 1 one in ``LONE``, or in N / 4 if that is more, of the long tests that have one or none."""
     for group in by_test(
         item for item in items if item.get_closest_marker("sampled") and not item.get_closest_marker("long")
     ):
@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     out = {item for group in some for number, item in enumerate(group) if (number + turn) % every and len(group) > 1}
     if every > 1:
         lone = (group[0] for group in some if len(group) == 1)
-        out |= {item for number, item in enumerate(lone) if (number + turn) % LONE}
+        out |= {item for number, item in enumerate(lone) if (number + turn) % max(LONE, every // 4)}
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]
 

@@ -139,6 +139,9 @@ def by_values(
     """Few random products, zeros of both signs among them; of a narrow D those that show what it hides."""
     fmt, rng, calls = formats.get(p.a), np.random.default_rng(1), ProductCalls(Modelled(p), 0)
     for k in sorted({max(k, p.scope.least_k, q.scope.least_k) for k in SHORT}):
+        told = told_apart(vanishing(calls, (*sides, k), at), p, q)
+        if told is not None:
+            return told
         for number in range(TRIES):
             few = min(k, 12)
             if narrow(calls.d):
@@ -165,6 +168,12 @@ def by_integers(p: Schedule, q: Schedule) -> SumWitness | None:
             return told
     x, y, k = beyond(p.a, p.b, sums)
     return told_apart(SumWitness((1, 1, k), (0, 0), (x, y), (0,), (x,), (y,)), p, q)
+
+
+def vanishing(calls: ProductCalls, shape: tuple[int, int, int], at: tuple[int, int]) -> SumWitness:
+    """Negative products alone of which each vanishes, so that a sum is -0; zeros where the formats have none."""
+    x, y = zero_rows(calls, 1)[int(len(zero_rows(calls, 1)) > 1)]
+    return SumWitness(shape, at, (int(x[0]), int(y[0])), (0,), (int(x[0]),), (int(y[0]),))
 
 
 def told_apart(found: SumWitness, p: Schedule, q: Schedule) -> SumWitness | None:

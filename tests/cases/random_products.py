@@ -52,6 +52,11 @@ def alone(ranges: Ranges, accumulators: Accumulators, join: Join, promotion: Pro
     return Schedule("f32", "f32", "f32", Scope("none"), (kernel,), (Region("x"),))
 
 
+def stepped(kernel: GemmKernel, operands: str, d: str = "f32") -> Schedule:
+    """The schedule of one kernel, of operands of this format."""
+    return Schedule(operands, operands, d, Scope("none"), (kernel,), (Region(kernel.name),))
+
+
 def rounded(schedule: Schedule, fmt: str, partials: str = "f32") -> Schedule:
     """The schedule with operands and D of another format, and its partial sums of one."""
     kernels = tuple(replace(each, join=replace(each.join, format=partials)) for each in schedule.kernels)

@@ -142,3 +142,13 @@ def test_a_budget_that_is_too_small_leaves_it_open() -> None:
     found = identify(Modelled(PLAIN), budget=9)
     assert (found.status, found.calls) == ("bounded", 9)
     assert found.why[-1] == "a budget of 9 calls was too small; more with --budget"
+
+
+def test_who_listens_hears_what_is_looked_for_and_every_call() -> None:
+    heard = list[tuple[str, int]]()
+    found = identify(Modelled(PLAIN), hearing=lambda phase, count: heard.append((phase, count)))
+    assert [count for _, count in heard] == sorted(count for _, count in heard)
+    assert {count for _, count in heard} == {*range(found.calls + 1)}
+    phases = [*dict.fromkeys(phase for phase, _ in heard)]
+    assert phases[:3] == ["whether it is a product", "elements of one order at 24 x 24", "order 1 at K = 96"]
+    assert phases[-1] == "shapes that were not asked before"

@@ -211,7 +211,7 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
         "pip install . && mmaprobe run",
         "pip install '.[test]' && pytest",
     ]
-    assert re.search(r"(?m)^stranger\(\) \{ \.ci/stranger run ", CI)
+    assert re.search(r"(?m)^  \.ci/stranger run ", CI)
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,22 @@ def test_a_step_without_its_tool_says_so_and_is_red_where_ci_is_true(forge: str,
     assert "\nnot checked: a tool\n" in done.stdout
 
 
+@pytest.mark.parametrize(("seconds", "pace", "samples"), [(1, 1, 120), (749, 1, 120), (750, 2, 60), (2300, 4, 30)])
+def test_a_slow_machine_draws_fewer(seconds: int, pace: int, samples: int, tmp_path: Path) -> None:
+    """The step's own lines, with a clock that a stranger moves on; what is drawn is a function of the pace."""
+    lines = re.search(r"(?ms)^pace=1\n.*?^}\n", CI)
+    assert lines
+    steps = lines[0].replace('.ci/stranger run "$work"', f"SECONDS=$((SECONDS + {seconds}))")
+    done = harness(f'{steps}step stranger stranger\necho "$pace $((120 / pace))"', tmp_path)
+    assert f"{pace} {samples}\n" in done.stdout
+    assert ("a slow machine" in done.stdout) == (pace > 1)
+    for drawn in ("--one-in", "--most", "--refused", "--modified"):
+        assert all(word.startswith("$((") for word in re.findall(rf" {drawn} (\S+)", CI))
+
+
 def test_what_ci_installs_must_be_there() -> None:
     """The tests that it runs with its tools fail, instead of being skipped, without them."""
-    assert 'pytest -m "long or needs" -rs --one-in 16 --equipped "$equipped"' in CI
+    assert 'pytest -m "long or needs" -rs --one-in $((16 * pace)) --equipped "$equipped"' in CI
     named = re.search(r'(?m)^equipped="([^$"]*)', CI)
     assert named
     assert set(named[1].split(",")) == NEEDS.keys() - {

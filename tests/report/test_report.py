@@ -247,7 +247,7 @@ SAID = "x[/red] [bold]y[/bold] :smile: \x1b]0;title\x07\x1b[2J\u202e\r\tz\nnext"
 SHOWN = r"x[/red] [bold]y[/bold] :smile: \x1b]0;title\x07\x1b[2J\u202e\r\tz\nnext"
 
 
-@pytest.mark.parametrize("bar", ["run", "survey", "step", "kernel"])
+@pytest.mark.parametrize("bar", ["run", "survey", "step", "kernel", "calls"])
 def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In bars too, where an escape that grew after its width was taken, or a second line, would displace the others."""
     from mmaprobe.report import progress
@@ -270,6 +270,9 @@ def test_what_a_device_says_is_one_line_of_a_bar(bar: str, monkeypatch: pytest.M
         with progress.RunProgress() as steps:
             steps.step("survey", SAID)
             steps.at(SAID, 90.0)
+    elif bar == "calls":
+        with progress.CallsProgress(9) as calls:
+            calls(SAID, 1)
     else:
         with progress.KernelProgress(2) as kernels:
             kernels(SAID)

@@ -26,7 +26,7 @@ from mmaprobe.generators.tiles import tile_version, vector_at
 from mmaprobe.operands.batch import Batch, join
 from mmaprobe.report.coverage import MOST_DEAD, coverage_json, coverage_lines
 from mmaprobe.validation import validate
-from mmaprobe.validation.batches import tiles_first
+from mmaprobe.validation.batches import compared_runs
 from mmaprobe.validation.coverage.reach import reach_of
 from mmaprobe.validation.coverage.rules import RULES, name_of
 from mmaprobe.validation.coverage.sample import OF_A_TILE, SAMPLE, ComparedRun, cells_of, sampled
@@ -315,7 +315,7 @@ def test_sums_longer_than_any_word_are_exact() -> None:
 
 def compared(made: Instruction, vectors: int, first: int = 0) -> Iterator[ComparedRun]:
     for family, start, count in plan(made, vectors, first=first):
-        yield from tiles_first(made, family, start, count)
+        yield from compared_runs(made, family, start, count)
 
 
 def test_a_sample_is_of_what_is_compared() -> None:

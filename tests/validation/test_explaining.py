@@ -86,7 +86,7 @@ def test_a_change_explains_every_vector_that_was_kept_or_none() -> None:
         return codes(made, batch, rounds.run(made, batch))
 
     for change, words in ((both, ""), (codes, "code of NaN results 0x7fc00000, not 0x7fffffff")):
-        summary = validate(Changed(change, GPU), GPU, TILE, 3000, generators=["specials", "ulp"], threads=1)
+        summary = validate(Changed(change, GPU), GPU, TILE, 3000, 2, generators=["specials", "ulp"], threads=1)
         assert {example.kinds[0] for example in summary.examples} == {"NaN code"}
         assert {example.device_as for example in summary.examples} == {words}
 

@@ -26,7 +26,7 @@ from mmaprobe.generators import Recipe, families_for, generate, generate_tiles, 
 from mmaprobe.models.program import program
 from mmaprobe.parameters.datapath import Encode, Scale, Special
 from mmaprobe.validation import Summary, validate
-from mmaprobe.validation.batches import AIMED_OF
+from mmaprobe.validation.batches import FIRST, FIRST_OF, even
 from mmaprobe.validation.native import pipeline
 from mmaprobe.validation.summary import Batches, summary_from_json
 
@@ -96,13 +96,13 @@ def test_native_and_python_paths_agree(mutant: str, name: str | None) -> None:
 
 
 def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
-    """Of ``AIMED_OF`` vectors one is alone; recipes of mismatches have the tiles' version and name what shows them."""
+    """Of ``FIRST_OF`` vectors one is alone; recipes of mismatches have the tiles' version and name what shows them."""
     first, second, made = found(f"sm_90a/{HMMA}/tree.fraction_bits=24", TILE.id)
     summary = validate(first, second, made, 30_000, 3, ["cancel", "clustered"])
     families = summary.form()["families"]
-    tiles = families["cancel"]["vectors"] * (AIMED_OF - 1) // AIMED_OF // 128
+    vectors = families["cancel"]["vectors"]
+    tiles = (vectors - vectors // FIRST_OF) // 128
     assert families["cancel"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
-    assert 1 - 128 * tiles / families["cancel"]["vectors"] < 1 / 64
     assert (families["cancel"]["version"], "tiles" in families["clustered"]) == (1, False)
     again = summary_from_json(made.id, FileValue(Path("shard"), "", summary.form()))
     assert again.families == summary.families
@@ -110,11 +110,24 @@ def test_tiles_whose_rows_aim_are_compared_counted_and_named() -> None:
         families["cancel"]["tiles"][field] = text
         with pytest.raises(UsageError, match="more vectors in tiles"):
             summary_from_json(made.id, FileValue(Path("shard"), "", {**summary.form(), "families": families}))
-    named = [example.recipe for example in summary.examples if "/cancel.2/3/" in example.recipe]
+    first, second, made = found(f"sm_90a/{HMMA}/tree.to.rounding=RNE", TILE.id)
+    few = validate(first, second, made, 520, 3, ["cancel"])
+    named = [example.recipe for example in few.examples if "/cancel.2/3/" in example.recipe]
     assert named
     for recipe in named:
         vector = regenerate(recipe, made)
         assert first.run_vectors(made, vector) != second.run_vectors(made, vector)
+
+
+def test_a_family_begins_with_vectors_on_their_own() -> None:
+    """What one in ten of them shows needs ten, not the 128 results of a tile, and of many vectors they are few."""
+    for count, least in ((10_000, 10_000 // FIRST_OF), (1 << 24, FIRST)):
+        first, *others = even(TILE, "cancel", 1000, count, 1 << 13)
+        assert (first.start, first.tiles) == (1000, 0)
+        assert least <= first.count < max(count // 2048, least) + 128
+        assert {chunk.version for chunk in others} == {2}
+        assert others[0].start == 1000 + first.count
+        assert first.count + sum(chunk.count for chunk in others) == count
 
 
 def test_of_wide_tiles_two_models_compare_the_first_rows_and_columns() -> None:
@@ -122,12 +135,12 @@ def test_of_wide_tiles_two_models_compare_the_first_rows_and_columns() -> None:
     changed = open_mutant(f"sm_100a/{NVFP4_UNIT}/tree.fraction_bits=34")
     model: Any = open_device("model:sm_100a")
     summary = validate(changed, model, NVFP4, 20_000, 3, ["ulp"])
-    tiles = 20_000 * (AIMED_OF - 1) // AIMED_OF // 128
+    tiles = (20_000 - 20_000 // FIRST_OF) // 128
     assert summary.form()["families"]["ulp"]["tiles"] == {"version": 2, "count": tiles, "vectors": 128 * tiles}
     named = [Recipe.parse(example.recipe) for example in summary.examples if "/ulp.2/3/" in example.recipe]
     assert named
     for recipe in named:
-        assert recipe.index % 128 == 0
+        assert recipe.index % 128 == (20_000 - 128 * tiles) % 128
         assert recipe.place is not None
         assert recipe.place[0] < 16
         assert recipe.place[1] < 8

@@ -37,9 +37,12 @@ def identify(
     from mmaprobe.devices.products import open_product
     from mmaprobe.evidence.files import write_bytes
     from mmaprobe.parameters.schedule import to_text
+    from mmaprobe.report.progress import CallsProgress
     from mmaprobe.report.tables import schedules
 
-    found = search(open_product(product), budget, seed)
+    opened = open_product(product)
+    with CallsProgress(budget) as bar:
+        found = search(opened, budget, seed, bar)
     if output is not None and found.schedule is not None:
         write_bytes(output, to_text(found.schedule).encode(), "choose another file with --out")
     if as_json:

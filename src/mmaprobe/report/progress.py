@@ -144,6 +144,22 @@ class RunProgress(_Bars):
         return ", ".join(filter(None, (count, self.left)))
 
 
+class CallsProgress(_Bars):
+    """A line that says what a product is asked about, and counts the calls; call it with both."""
+
+    def __init__(self, budget: int) -> None:
+        super().__init__()
+        self.budget = budget
+        self.task = self.bars.add_task("beginning", total=None, count="")
+
+    def __enter__(self) -> CallsProgress:
+        super().__enter__()
+        return self
+
+    def __call__(self, phase: str, calls: int) -> None:
+        self.bars.update(self.task, description=phase, count=f"{calls:,} of at most {self.budget:,} calls")
+
+
 class KernelProgress(_Bars):
     """One bar that counts kernels; call it with the instruction just compiled."""
 

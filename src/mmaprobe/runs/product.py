@@ -17,6 +17,7 @@ from mmaprobe.report.tables.products import verdict_json, verdict_line
 from mmaprobe.report.tables.schedules import identified_json
 from mmaprobe.runs.run_state import RunState, Work
 from mmaprobe.runs.steps import LONGEST, RunStep
+from mmaprobe.showing import counted
 from mmaprobe.validation.products.comparing import products_of
 from mmaprobe.validation.products.verdict import hold_against
 
@@ -71,7 +72,7 @@ def _held(run: RunState, product: MatrixProduct, stated: GemmProduct | None) -> 
 
 def _found(run: RunState, product: MatrixProduct, result: dict[str, Any]) -> GemmProduct | None:
     """The product of the schedule that asking found; None, and why, where there is none."""
-    found = identify(product, seed=run.seed)
+    found = identify(product, seed=run.seed, hearing=lambda phase, count: run.say(f"{phase}, {counted(count, 'call')}"))
     result["identified"] = identified_json(found)
     if found.schedule is None or found.status != "exact":
         said = f": {found.why[-1]}" if found.why else ""

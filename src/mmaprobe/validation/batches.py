@@ -35,6 +35,11 @@ TILES_OF = 4
 """Of four of a tile instruction's vectors three are outputs of whole tiles; the other is alone on a diagonal."""
 AIMED_OF = 2048
 """The same where all of a tile's outputs are what the family aims at: of so many vectors all but one are outputs."""
+FIRST_OF = 64
+"""Of those one of so many at least is alone, and two models compare it first: outputs of a tile share rows and columns,
+so that what one vector in ten shows may need a tile or two, but ten vectors on their own."""
+FIRST = 512
+"""More than so many are alone only by the share above."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +60,31 @@ class Chunk:
 
 @dataclass(frozen=True)
 class _Tiling:
-    """How many of a family's vectors are outputs of tiles: ``tiles`` of so many ``outputs`` and indices (``side``)."""
+    """How many of a family's vectors are outputs of tiles: ``tiles`` of so many ``outputs`` and indices (``side``), all
+    of them what the family aims at or not."""
 
+    vectors: int
     tiles: int
     outputs: int
     side: int
     version: int | None
     window: Shape | None
+    aimed: bool
 
     @property
     def count(self) -> int:
         """Outputs of all."""
         return self.tiles * self.outputs
+
+    @property
+    def alone(self) -> int:
+        """Vectors on their own."""
+        return self.vectors - self.count
+
+    @property
+    def starts(self) -> tuple[int, int]:
+        """Indices of the first vector on its own and of the first tile, from that of the share on."""
+        return (0, self.alone) if self.aimed else (self.tiles * self.side, 0)
 
 
 def small_batches(vectors: int, families: int) -> int:
@@ -75,15 +93,17 @@ def small_batches(vectors: int, families: int) -> int:
 
 
 def even(instruction: Instruction, family: str, start: int, count: int, size: int) -> Iterator[Chunk]:
-    """Chunks of ``size`` vectors, for models that never see a batch."""
+    """Chunks of ``size`` vectors, for models that never see a batch: vectors on their own, then tiles."""
     tiling = _tiles(instruction, family, count, True)
-    yield from _placed(family, start, _equal(tiling.tiles, max(1, size // tiling.outputs)), tiling)
-    yield from _placed(family, start + tiling.tiles * tiling.side, _equal(count - tiling.count, size))
+    single, tile = (start + at for at in tiling.starts)
+    yield from _placed(family, single, _equal(tiling.alone, size))
+    yield from _placed(family, tile, _equal(tiling.tiles, max(1, size // tiling.outputs)), tiling)
 
 
 def varied(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
     """Whole tiles first (for a tile instruction), then separate vectors: each in batches of all sizes, some twice."""
     tiling = _tiles(instruction, family, count, False)
+    single, tile = (start + at for at in tiling.starts)
     tiles, outputs = tiling.tiles, tiling.outputs
     few = -(-small // 2) if tiles else small
     if tiles:
@@ -91,9 +111,9 @@ def varied(instruction: Instruction, family: str, start: int, count: int, small:
         head, rest = _sizes(
             tiles, max(1, CHUNK // outputs), most, _room(instruction), few, _random(family, start, seed)
         )
-        yield from _with_repeats(_placed(family, start, head, tiling))
-        yield from _placed(family, start + sum(head) * tiling.side, rest, tiling)
-    yield from alone(instruction, family, start + tiles * tiling.side, count - tiling.count, few, seed)
+        yield from _with_repeats(_placed(family, tile, head, tiling))
+        yield from _placed(family, tile + sum(head) * tiling.side, rest, tiling)
+    yield from alone(instruction, family, single, tiling.alone, few, seed)
 
 
 def alone(instruction: Instruction, family: str, start: int, count: int, small: int, seed: int) -> Iterator[Chunk]:
@@ -113,14 +133,15 @@ def end_of(instruction: Instruction, chunk: Chunk) -> int:
     return chunk.start + (chunk.tiles * max(instruction.m, instruction.n) or chunk.count)
 
 
-def tiles_first(
+def compared_runs(
     instruction: Instruction, family: str, start: int, count: int, windows: bool = False
 ) -> Iterator[ComparedRun]:
-    """So many vectors of a family as ``even`` (``windows``) or ``varied`` take them: tiles, then separate ones."""
+    """So many vectors of a family as ``even`` (``windows``) or ``varied`` take them: tiles and those on their own."""
     tiling = _tiles(instruction, family, count, windows)
-    tiled = ComparedRun(family, start, tiling.count, tiling.tiles, tiling.version, tiling.window)
-    yield from [tiled] * bool(tiling.tiles)
-    yield ComparedRun(family, start + tiling.tiles * tiling.side, count - tiling.count)
+    single, tile = (start + at for at in tiling.starts)
+    tiled = ComparedRun(family, tile, tiling.count, tiling.tiles, tiling.version, tiling.window)
+    runs = [ComparedRun(family, single, tiling.alone), *[tiled] * bool(tiling.tiles)]
+    yield from runs if windows else reversed(runs)
 
 
 def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> _Tiling:
@@ -128,11 +149,13 @@ def _tiles(instruction: Instruction, family: str, count: int, windows: bool) -> 
     version = tile_version(instruction, family, windows)
     aims = version != VERSIONS[family]
     m, n = tile_window(instruction) if aims and windows else (instruction.m, instruction.n)
-    share = AIMED_OF if aims or family in STREAMED else TILES_OF
+    aimed = aims or family in STREAMED
+    share = AIMED_OF if aimed else TILES_OF
     outputs, whole = m * n, (m, n) == (instruction.m, instruction.n)
-    tiles = count * (share - 1) // share // outputs if has_tiles(instruction, windows) else 0
+    separate = max(-(-count // share), min(count // FIRST_OF, FIRST) * aimed)
+    tiles = (count - separate) // outputs if has_tiles(instruction, windows) else 0
     own = version if aims else None
-    return _Tiling(tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n))
+    return _Tiling(count, tiles, outputs, max(instruction.m, instruction.n), own, None if whole else (m, n), aimed)
 
 
 def _room(instruction: Instruction) -> int:

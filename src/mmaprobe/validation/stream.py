@@ -26,7 +26,7 @@ from mmaprobe.generators.enumerations import enumeration
 from mmaprobe.generators.tiles import vector_at
 from mmaprobe.operands.batch import Batch, Bits, join
 from mmaprobe.options import FLAG, FUNCTION, TEXT, Rule, checked, one_of, or_none, whole
-from mmaprobe.validation.batches import CHUNK, Chunk, alone, end_of, even, small_batches, tiles_first, varied
+from mmaprobe.validation.batches import CHUNK, Chunk, alone, compared_runs, end_of, even, small_batches, varied
 from mmaprobe.validation.coverage.sample import SAMPLE, ComparedRun, cells_of, sampled
 from mmaprobe.validation.elsewhere import here
 from mmaprobe.validation.examine import Example, examine
@@ -261,7 +261,7 @@ def _compared(job: _Job, family: str, start: int, count: int) -> Iterator[Compar
     """What of a family's share was compared, which is a first piece of it: chunks are compared in their order."""
     done, made = job.counts.get(family, FamilyCount()).vectors, job.instruction
     launched = _launched(job, count)
-    for run in tiles_first(made, family, start, count - launched, _unseen(job)):
+    for run in compared_runs(made, family, start, count - launched, _unseen(job)):
         outputs = run.count // max(run.tiles, 1) or 1
         yield replace(run, count=min(run.count, done), tiles=min(run.tiles, done // outputs))
         start, done = run.start + (run.tiles * max(made.m, made.n) or run.count), max(done - run.count, 0)

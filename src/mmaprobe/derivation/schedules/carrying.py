@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,11 +35,17 @@ PREFERENCE = ("whole", "uniform", "residue_first", "halve_short", "halve_last", 
 """Of rules that are alike wherever they were compared, the first."""
 
 
+Reading = Callable[[ClassView, int, str, np.random.Generator], OrderRead]
+"""What reads the order of a class at one K."""
+
+
 class Carried:
     """Readings of one class at several K, and the kernels by rule that agree with all of them."""
 
-    def __init__(self, view: ClassView, first: OrderRead, fmt: str, rng: np.random.Generator) -> None:
-        self._view, self._fmt, self._rng = view, fmt, rng
+    def __init__(
+        self, view: ClassView, first: OrderRead, fmt: str, rng: np.random.Generator, read: Reading = read_order
+    ) -> None:
+        self._view, self._fmt, self._rng, self._read_order = view, fmt, rng, read
         self.readings = [first]
         self.living = by_rule(first)
 
@@ -60,7 +66,7 @@ class Carried:
         if any(each.k == k for each in self.readings):
             return
         try:
-            found = read_order(self._view, k, self._fmt, self._rng)
+            found = self._read_order(self._view, k, self._fmt, self._rng)
         except UsageError:
             return  # the product has no such K
         before = self.readings

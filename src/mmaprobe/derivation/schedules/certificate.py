@@ -14,6 +14,7 @@ from mmaprobe.derivation.schedules.search import OrderRead, sampled
 from mmaprobe.derivation.schedules.values import Formats, computed
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.described import choices
+from mmaprobe.parameters.groupings import root_encode
 from mmaprobe.parameters.schedule import GemmKernel
 from mmaprobe.probing.gemm.elements import EqualRows
 
@@ -22,7 +23,7 @@ PLACES = ("ranges", "join", "accumulators", "step")
 EVERY = 96
 """Largest K of those at all of which two orders are compared."""
 EQUAL = {
-    ("join", "start"): "no partial sum is -0, for every accumulator starts from +0",
+    ("join", "start"): "no partial sum is -0, for every accumulator starts from +0 and no sum vanishes",
     ("accumulators", "start"): "the sum of the ranges starts from +0",
     ("accumulators", "join"): "there are less than three accumulators",
     ("accumulators", "run"): "there is one accumulator",
@@ -58,7 +59,7 @@ def certify(
     found = []
     for place, name, value, other in neighbours(kernel, formats.sums):
         why = _by_sizes(other, readings) or _by_values(other, asked, mask, formats)
-        reason = "" if why else _equal(kernel, place, name, formats) or _alike(kernel, other, readings)
+        reason = "" if why else without_effect(kernel, place, name, formats) or alike_order(kernel, other, readings)
         verdict = "refuted" if why else "equal" if reason else "open"
         found.append(FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason))
     return found
@@ -113,7 +114,7 @@ def _by_values(other: GemmKernel, asked: Sequence[EqualRows], mask: NDArray[np.b
     return ""
 
 
-def _alike(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
+def alike_order(kernel: GemmKernel, other: GemmKernel, readings: Sequence[OrderRead]) -> str:
     """Why another order is none: it is the same at every K that was looked at."""
     if _beside_order(kernel) != _beside_order(other):
         return ""
@@ -131,11 +132,11 @@ def _beside_order(kernel: GemmKernel) -> tuple[object, ...]:
     return kernel.step, own.start, own.format, join.start, join.format, kernel.promotion and kernel.promotion.format
 
 
-def _equal(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
+def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
     """Why a field has no effect in this kernel."""
     own = kernel.accumulators
     holds = {
-        ("join", "start"): own.start == "zero",
+        ("join", "start"): own.start == "zero" and _never_minus_zero(kernel, formats),
         ("accumulators", "start"): kernel.join.start == "zero",
         ("accumulators", "join"): own.count < 3,
         ("accumulators", "run"): own.count == 1,
@@ -148,3 +149,15 @@ def _equal(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
         ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "halve_short", "ceil_split"),
     }
     return EQUAL[place, name] if holds.get((place, name)) else ""
+
+
+def _never_minus_zero(kernel: GemmKernel, formats: Formats) -> bool:
+    """Whether no accumulator that starts from +0 leaves a partial sum of -0.
+
+    A rounded addition to +0 is never -0; an fma is, of a negative product that vanishes.  One that is added to the
+    first of several accumulators meets the +0 of the others.  Of exact products no sum vanishes that is not 0."""
+    step, own = kernel.step, kernel.accumulators
+    if step.by == "primitive" and root_encode(step.datapath()).rounding == "RD":
+        return False  # of which a sum of opposite numbers is -0
+    rounded = step.by == "multiply_add" and (step.beyond == "alike" or (own.rest == "first" and own.count > 1))
+    return rounded or formats.exact(own.format)

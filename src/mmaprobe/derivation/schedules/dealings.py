@@ -40,7 +40,7 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
             found = [
                 kernel
                 for lengths, order in among
-                for kernel in _kernels(lengths, order, pairs, fmt, promoted)
+                for kernel in dealt_out(lengths, order, pairs, fmt, promoted)
                 if fits(kernel, some) and fits(kernel, pairs)
             ]
             if found:
@@ -48,16 +48,27 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
     return plain
 
 
-def _kernels(lengths: tuple[int, ...], order: Order, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
+def dealt_out(lengths: tuple[int, ...], order: Order, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
+    """Kernels of one cut that the sizes of a range's first lane leave; not all of them fit."""
     ranges, join = Ranges("given", lengths=lengths), Join(fmt, order)
     for accumulators, promotion in _dealings(lengths, pairs, fmt, promoted):
         yield GemmKernel("kernel", ranges, join, accumulators, promotion=promotion)
 
 
 def fits(kernel: GemmKernel, pairs: Pairs, k: int | None = None) -> bool:
-    """Whether all pairs have the sizes that the kernel's order gives them."""
+    """Whether all pairs have the sizes that the kernel's order gives them.
+
+    Of two lanes of one accumulator the later one's step may keep some of its own lanes, and a step that both are in
+    any."""
     lanes = sum(kernel.ranges.lengths) if k is None else k
-    return bool((order_of(kernel, lanes).sizes(pairs.p, pairs.q) == pairs.size).all())
+    order, width = order_of(kernel, lanes), kernel.step.width
+    most = order.sizes(pairs.p, pairs.q)
+    if width == 1:
+        return bool((most == pairs.size).all())
+    own, ends = order.sums[-1], order.prefixes[-1]
+    alone = own[pairs.p] != own[pairs.q]
+    least = np.where(alone, most, np.where(ends[pairs.p] == ends[pairs.q], 0, most - width + 1))
+    return bool(((least <= pairs.size) & (pairs.size <= most)).all())
 
 
 def _dealings(

@@ -14,14 +14,15 @@ from mmaprobe.derivation.schedules.carrying import Carried
 from mmaprobe.derivation.schedules.certificate import FieldNeighbour, certify
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integers import identify_integers
-from mmaprobe.derivation.schedules.pairs import ClassView
+from mmaprobe.derivation.schedules.pairs import ClassView, view_of
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
+from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
 from mmaprobe.derivation.schedules.values import Formats, agreeing, telling
 from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
-from mmaprobe.probing.gemm.calls import CallsSpentError, ProductCalls
+from mmaprobe.probing.gemm.calls import CallsSpentError, Hearing, ProductCalls
 from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, value_rows
 from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
@@ -72,13 +73,15 @@ class Identification:
     """Of sums of integers, which have no orders of elements."""
 
 
-def identify(product: MatrixProduct, budget: int = BUDGET, seed: int = 0) -> Identification:
-    """The schedule of a product; see ``Identification``.
+def identify(
+    product: MatrixProduct, budget: int = BUDGET, seed: int = 0, hearing: Hearing | None = None
+) -> Identification:
+    """The schedule of a product; see ``Identification``.  ``hearing`` is told what is looked for, and of every call.
 
     UnrepeatedError where the same call is answered in two ways, DeviceError where the product fails, UsageError for
     formats that cannot be asked so.
     """
-    calls, found = ProductCalls(product, budget), Identification(product)
+    calls, found = ProductCalls(product, budget, hearing), Identification(product)
     try:
         rng = np.random.default_rng(seed)
         if calls.of_integers:
@@ -136,6 +139,7 @@ class _Search:
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
         found, (m, n, k) = self._found, self._calls.product.shape
+        self._calls.say("whether it is a product")
         found.why = check_soundness(self._calls, m, n, k, self._rng)
         found.manners = ask_manners(self._calls, (m, n, k), np.random.default_rng(k))
         found.why += [each.said for each in found.manners if (each.question, each.status) == ("written", "differs")]
@@ -159,6 +163,7 @@ class _Search:
 
     def _look_at(self, m: int, n: int) -> None:
         """The kernels of all elements at one shape; those that are new are read there."""
+        self._calls.say(f"elements of one order at {m} x {n}")
         try:
             asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:MATCHED]]
         except UsageError:
@@ -188,39 +193,60 @@ class _Search:
         return same
 
     def _read(self, mask: NDArray[np.bool_], asked: list[EqualRows]) -> ElementClass:
-        """The kernel of a class of elements."""
-        view, fmt = ClassView(self._calls, mask), self._formats.sums[0]
+        """The kernel of a class of elements: steps of one product where they give its bits, else primitives."""
+        view = view_of(self._calls, mask, self._k)
         kind = ElementClass(mask, mask.shape, asked, [], None)
+        why = self._read_products(kind, view)
+        if kind.kernel is None:
+            found = find_stepped(view, self._k, self._formats, kind.asked, self._rng)
+            kind.neighbours = found.neighbours
+            if found.kernel is None:
+                where = f"D[{', '.join(map(str, np.argwhere(mask)[0]))}] at {'x'.join(map(str, mask.shape))}"
+                self._found.why.append(f"{where}: {why}; {found.why}")
+                return kind
+            kind.kernel, kind.readings = found.kernel, found.readings
+        kind.kernel = replace(kind.kernel, name=f"kernel{len(self._found.kinds)}")
+        return kind
+
+    def _read_products(self, kind: ElementClass, view: ClassView) -> str:
+        """The kernel of single products that gives every bit asked; why there is none."""
+        fmt, number = self._formats.sums[0], len(self._found.kinds) + 1
+        self._calls.say(f"order {number} at K = {self._k}")
         first = read_order(view, self._k, fmt, self._rng)
         kind.readings = [first]
-        where = "x".join(map(str, mask.shape))
-        i, j = np.argwhere(mask)[0]
         if not first.kernels:
-            self._found.why.append(f"the order of D[{i}, {j}] at {where} was not found; mmaprobe tree reads it")
-            return kind
+            return "no order of single products was found"
         carried = Carried(view, first, fmt, self._rng)
+        self._calls.say(f"order {number} at other K")
         carried.settle()
         kind.readings = carried.readings
         if not carried.living:
-            self._found.why.append(f"no rule that was tried cuts every K that was asked of D[{i}, {j}] at {where}")
-            return kind
-        steps = agreeing(carried.living[0], self._formats, asked, mask)
+            return "no rule that was tried cuts every K that was asked"
+        self._calls.say(f"order {number}: how products and sums are rounded")
+        steps = self._told_apart(carried.living[0], kind)
+        if not steps:
+            return "no step of single products gives its bits"
+        if not holds_at_edges(steps[0], view, self._formats, self._k, self._rng):
+            return "no step of single products gives its bits of tiny values"
+        kind.kernel = steps[0]
+        kind.neighbours = certify(steps[0], kind.readings, kind.asked, kind.mask, self._formats)
+        return ""
+
+    def _told_apart(self, kernel: GemmKernel, kind: ElementClass) -> list[GemmKernel]:
+        """The variants of a kernel that give the bits of every call, after some more where two steps are left."""
+        asked, (m, n) = kind.asked, kind.mask.shape
+        steps = agreeing(kernel, self._formats, asked, kind.mask)
         for _ in range(MORE):
             by = {each.step: each for each in steps}
             rows = telling([*by.values()], self._formats, self._calls, self._k, self._rng) if len(by) > 1 else None
             if rows is None:
                 break
             try:
-                asked.append(ask_equal_rows(self._calls, mask.shape[0], mask.shape[1], *rows))
+                asked.append(ask_equal_rows(self._calls, m, n, *rows))
             except UsageError:
                 break  # the product has no such K
-            steps = agreeing(carried.living[0], self._formats, asked, mask)
-        if not steps:
-            self._found.why.append(f"the order of D[{i}, {j}] at {where} is known, but no step gives its bits")
-            return kind
-        kind.kernel = replace(steps[0], name=f"kernel{len(self._found.kinds)}")
-        kind.neighbours = certify(kind.kernel, kind.readings, asked, mask, self._formats)
-        return kind
+            steps = agreeing(kernel, self._formats, asked, kind.mask)
+        return steps
 
     def _regions(self) -> tuple[Region, ...] | None:
         """The regions at all shapes, or at those that are larger than every one that has other orders: libraries have
@@ -249,6 +275,7 @@ class _Search:
         found, product = self._found, self._calls.product
         kernels = tuple(kind.kernel for kind in found.kinds if kind.kernel is not None)
         schedule = Schedule(product.a, product.b, product.d, Scope("unknown"), kernels, regions)
+        self._calls.say("shapes that were not asked before")
         found.held = hold(self._calls, schedule, self._least(), self._rng)
         wrong = [each for each in found.held if each.differ]
         if wrong:

@@ -35,9 +35,9 @@ class SumOrder:
         return size
 
 
-def order_of(kernel: GemmKernel, k: int, width: int = 1) -> SumOrder:
-    """The order of a kernel at K; ``width``: lanes of one step, which are added together."""
-    ranges = kernel.ranges.of(k)
+def order_of(kernel: GemmKernel, k: int, width: int | None = None) -> SumOrder:
+    """The order of a kernel at K; ``width``: lanes of one step, which are added together, other than its own."""
+    ranges, width = kernel.ranges.of(k), width or kernel.step.width
     lengths = np.array([len(each) for each in ranges], np.int64)
     top = joined(lengths, kernel.join.order)
     levels = [(np.repeat(sums, lengths), np.repeat(prefixes, lengths)) for sums, prefixes in top]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.derivation.schedules.orders import Numbers
-from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.sizes import UNASKED, UNREAD, added_up, live_parts, most_lanes, read_counts
+from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Bits
+from mmaprobe.probing.gemm.calls import Asked, ProductCalls
+from mmaprobe.probing.gemm.paired import PairedRoom, paired_masks, paired_room
+from mmaprobe.probing.gemm.sizes import (
+    UNASKED,
+    UNREAD,
+    added_up,
+    countable,
+    live_parts,
+    masks,
+    most_lanes,
+    read_counts,
+    window,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,33 @@ def joint(parts: Sequence[Pairs]) -> Pairs:
     return Pairs(low[first], high[first], size[first], sum(each.misfits for each in parts))
 
 
+@dataclass(frozen=True)
+class StepTable:
+    """D of every pair of lanes of a step, the one with +M and the other with -M: calls, and which element of which call
+    is whose."""
+
+    asked: tuple[Asked, ...]
+    call: Numbers
+    i: Numbers
+    j: Numbers
+
+    @property
+    def told(self) -> Numbers:
+        """What was answered."""
+        return self._picked([each.d for each in self.asked])
+
+    def of(self, compute: Callable[[Bits, Bits], Bits]) -> Numbers:
+        """The same of what computes D."""
+        return self._picked([compute(each.a, each.b) for each in self.asked])
+
+    def _picked(self, every: Sequence[Bits]) -> Numbers:
+        found: Numbers = np.zeros(self.call.shape, np.int64)
+        for number, d in enumerate(every):
+            here = self.call == number
+            found[here] = d[self.i[here], self.j[here]]
+        return found
+
+
 @dataclass
 class ClassView:
     """The elements of one class at one shape, asked through rows and columns that are wholly of the class.
@@ -69,6 +109,29 @@ class ClassView:
         most = min(len(long), most_lanes(self.calls, k))
         parts = len(live_parts(self.calls, k, np.arange(most)))
         return most, max(1, len(short) // parts)
+
+    def apart(self, k: int) -> bool:
+        """Whether no lane can be asked about along both sides."""
+        return window(self.calls, k).apart
+
+    def ask_pairs(self, k: int, p: Numbers, q: Numbers) -> Pairs | None:
+        """So many of these pairs, the first of them, as one call asks of pairs by themselves; None: it asks grids."""
+        return None
+
+    def ask_step(self, k: int, lanes: Numbers) -> StepTable | None:
+        """Every pair of these lanes, those before them being live as far as D counts; None where a call has no room."""
+        sides, count = (self.rows, self.columns), len(lanes)
+        if min(map(len, sides)) < count or self.apart(k):
+            return None
+        live = np.zeros((self.mask.shape[1], k), bool)
+        live[:, max(0, int(lanes[-1]) + 1 - countable(self.calls.d)) : int(lanes[-1]) + 1] = True
+        places = [np.resize(lanes, length) for length in self.mask.shape]
+        for place, side in zip(places, sides, strict=True):
+            place[side] = np.resize(lanes, len(side))
+        a, b = masks(self.calls, k, places[0], places[1], window(self.calls, k), live)
+        asked = Asked(a, b, self.calls.ask(a, b))
+        i, j = np.meshgrid(self.rows[:count], self.columns[:count], indexing="ij")
+        return StepTable((asked,), np.zeros_like(i), i, j)
 
     @property
     def _turned(self) -> bool:
@@ -122,3 +185,95 @@ def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
     whole = whole[keys[whole + parts - 1] == keys[whole] + parts - 1]
     at = first[whole[:, None] + np.arange(parts)]
     return Pairs(p[at[:, 0]], q[at[:, 0]], k - added_up(count[at]), misfits)
+
+
+@dataclass
+class PairedView(ClassView):
+    """The same where an operand's format has no room for a unit and M: pair i of lanes is asked in row i and column i
+    alone."""
+
+    def sides(self, k: int) -> tuple[int, int]:
+        """As many pairs as a call asks, and two."""
+        return len(self._slots), 2
+
+    @property
+    def _slots(self) -> NDArray[np.intp]:
+        return np.arange(min(len(self.rows), len(self.columns)))
+
+    def apart(self, k: int) -> bool:
+        """Never: every pair has a row and a column of its own."""
+        return False
+
+    def ask(self, k: int, long: Numbers, short: Numbers) -> Pairs:
+        """Every pair of a lane of ``long`` and one of ``short``."""
+        p, q = (each.ravel() for each in np.meshgrid(long, short, indexing="ij"))
+        return self._all(k, p[p != q], q[p != q])
+
+    def ask_pairs(self, k: int, p: Numbers, q: Numbers) -> Pairs | None:
+        """The first of these pairs, as many as a call asks."""
+        most = len(self._slots)
+        return self._all(k, p[:most], q[:most])
+
+    def _all(self, k: int, p: Numbers, q: Numbers) -> Pairs:
+        room = paired_room(self.calls)
+        parts = -(-max(k - 2, 1) // room.lanes)
+        pair, part = np.repeat(np.arange(len(p)), parts), np.tile(np.arange(parts), len(p))
+        counts = np.concatenate(
+            [self._count(k, p[pair[at]], q[pair[at]], part[at], parts, room) for at in self._calls_of(len(pair))]
+        )
+        counts = counts.reshape(len(p), parts)
+        read = (counts != UNREAD).all(1)
+        return joint([Pairs(p[read], q[read], k - counts[read].sum(1), int((~read).sum()))])
+
+    def _calls_of(self, count: int) -> list[slice]:
+        most = len(self._slots)
+        return [slice(start, start + most) for start in range(0, count, most)]
+
+    def _count(self, k: int, p: Numbers, q: Numbers, part: Numbers, parts: int, room: PairedRoom) -> Numbers:
+        """What each pair keeps of the part of the others that is live."""
+        live = np.arange(k)[None, :] % parts == part[:, None]
+        asked = self._ask_slots(k, p, q, live, room)
+        d = asked.d[self.rows[: len(p)], self.columns[: len(p)]]
+        with np.errstate(all="ignore"):
+            kept = np.ldexp(self.calls.values(d), -room.unit)
+        live[np.arange(len(p)), p] = live[np.arange(len(p)), q] = False
+        read = (kept >= 0) & (kept <= live.sum(1)) & (kept == np.floor(kept))
+        return np.where(read, np.where(read, kept, 0), UNREAD).astype(np.int64)
+
+    def _ask_slots(self, k: int, p: Numbers, q: Numbers, live: NDArray[np.bool_], room: PairedRoom) -> Asked:
+        m, n = self.mask.shape
+        of_row, of_column = np.zeros(m, np.intp), np.zeros(n, np.intp)
+        of_row[self.rows] = np.resize(np.arange(len(p)), len(self.rows))
+        of_column[self.columns] = np.resize(np.arange(len(p)), len(self.columns))
+        rows, columns = paired_masks(p, q, live, room)
+        a, b = self.calls.bits(rows[of_row], self.calls.a), self.calls.bits(columns[of_column].T, self.calls.b)
+        return Asked(a, b, self.calls.ask(a, b))
+
+    def ask_step(self, k: int, lanes: Numbers) -> StepTable | None:
+        """Every pair of these lanes, each by itself."""
+        count, room = len(lanes), paired_room(self.calls)
+        x, y = (each.ravel() for each in np.meshgrid(np.arange(count), np.arange(count), indexing="ij"))
+        x, y = x[x != y], y[x != y]
+        live = np.zeros((1, k), bool)
+        live[:, max(0, int(lanes[-1]) + 1 - room.lanes) : int(lanes[-1]) + 1] = True
+        asked = list[Asked]()
+        call, i, j = (np.full((count, count), each) for each in (-1, 0, 0))
+        for at in self._calls_of(len(x)):
+            slots = np.arange(len(x[at]))
+            asked.append(self._ask_slots(k, lanes[x[at]], lanes[y[at]], np.repeat(live, len(slots), 0), room))
+            call[x[at], y[at]] = len(asked) - 1
+            i[x[at], y[at]], j[x[at], y[at]] = self.rows[slots], self.columns[slots]
+        return StepTable(tuple(asked), call, i, j)
+
+
+def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int) -> ClassView:
+    """The elements of a class, asked in grids of pairs or, where the formats have no room for that, pair by pair.
+
+    UsageError where they have no room for this either.
+    """
+    try:
+        window(calls, k)
+    except UsageError:
+        paired_room(calls)
+        return PairedView(calls, mask)
+    return ClassView(calls, mask)

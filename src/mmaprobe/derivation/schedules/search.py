@@ -12,7 +12,6 @@ from mmaprobe.derivation.schedules.dealings import fits, kernels
 from mmaprobe.derivation.schedules.orders import Numbers, order_of
 from mmaprobe.derivation.schedules.pairs import ClassView, Pairs, joint
 from mmaprobe.parameters.schedule import GemmKernel
-from mmaprobe.probing.gemm.sizes import window
 
 ROUNDS = 4
 """Times that a search begins anew with the answers that none of its kernels gave."""
@@ -38,13 +37,13 @@ class OrderRead:
 
 def read_order(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> OrderRead:
     """Ask until the kernels left are alike at this K and foretell a call of random pairs."""
-    pairs = _survey(view, k)
+    pairs = survey(view, k)
     for _ in range(ROUNDS):
         living = [] if pairs.misfits else kernels(cuts(pairs, k), pairs, fmt, rng)
         living, pairs = apart(view, k, living, pairs, rng)
         if not living:
             return OrderRead(k, pairs, ())
-        told = view.ask(k, *_random_lanes(view, k, rng))
+        told = view.ask(k, *random_lanes(view, k, rng))
         pairs = joint([pairs, told])
         if not told.misfits and all(fits(each, told, k) for each in living):
             return OrderRead(k, pairs, tuple(living))
@@ -88,14 +87,14 @@ def sampled(k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
     return p[p != q], q[p != q]
 
 
-def _survey(view: ClassView, k: int) -> Pairs:
+def survey(view: ClassView, k: int) -> Pairs:
     """The first, the last and spread lanes, against the first and the last and, in a large class, others.
 
     Where no lane can be on both sides these others are asked against the first and the last by themselves."""
     long, short = view.sides(k)
     ends = np.unique(np.linspace(0, k - 1, max(short, ANCHORS)).astype(np.int64))
     found = view.ask(k, _spread_lanes(k, max(long, LANES)), ends)
-    if len(ends) > ANCHORS and window(view.calls, k).apart:
+    if len(ends) > ANCHORS and view.apart(k):
         found = joint([found, view.ask(k, ends[1:-1], ends[[0, -1]])])
     return found
 
@@ -110,15 +109,19 @@ def _spread_lanes(k: int, count: int) -> Numbers:
     return np.unique(np.r_[dense, k - 1 - back, spread])
 
 
-def _random_lanes(view: ClassView, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+def random_lanes(view: ClassView, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Random lanes for both sides of a call, with which a foretelling is tried."""
     long, short = view.sides(k)
     return rng.integers(0, k, max(long, ANCHORS)), rng.integers(0, k, max(short, ANCHORS))
 
 
 def ask_grid(view: ClassView, k: int, p: Numbers, q: Numbers) -> Pairs:
     """As many of these pairs, the first of them, as one call asks, and all others of their lanes."""
+    alone = view.ask_pairs(k, p, q)
+    if alone is not None:
+        return alone
     long, short = view.sides(k)
-    if window(view.calls, k).apart:
+    if view.apart(k):
         p, q = _parted(p, q, long, short)
     count = min(long, len(p))
     while count > 1 and len(np.unique(q[:count])) > short:

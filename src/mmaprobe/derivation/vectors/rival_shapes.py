@@ -68,6 +68,18 @@ def zero(terms: Terms, places: list[Ints]) -> None:
     terms.put(places[2], tiny, terms.flags(), terms.choose(ONE, ONE, FULL, ANY))  # of two terms it is the second
 
 
+def beside(terms: Terms, places: list[Ints]) -> None:
+    """A product alone, made later about half of the result's lowest last place, its last bit below what a zero's label
+    keeps; or that last place and, against it, a product of about half of a format's lowest last place.  All else is
+    zeros, whose labels may cut either."""
+    lane = places[0] % terms.instruction.k
+    sign, alone = terms.flags(), terms.flags()
+    against = terms.pick(terms.places.lows) - terms.jitter(0, 2)
+    terms.put((lane + 1) % terms.instruction.k, np.where(alone, ABSENT, against), ~sign, terms.choose(ANY, FEW))
+    last = np.full(terms.count, terms.d.min_exponent - terms.d.fraction_bits, np.int64)
+    terms.put(lane, last, sign, ONE)
+
+
 def top(terms: Terms, places: list[Ints]) -> None:
     """Terms at the largest of the formats: their sums overflow or just do not."""
     top = terms.pick((*terms.places.highs, terms.highest())) + terms.jitter(-2, 0)

@@ -23,6 +23,10 @@ FEWER = 4
 """Of so many such vectors of few lanes (``FEW_LANES``), which have few choices, one is taken, which is nearest."""
 FEW_LANES = 8
 """Lanes, at most: of more the choices of lanes are many."""
+FACTORS = 64
+"""Odd numbers of which one is a factor of a product whose last bits are given, that whose other factor is smallest."""
+NEWTON = 5
+"""Steps from an odd number, which is its own inverse modulo eight, to its inverse modulo two to the 64."""
 BETWEEN = 0.5**0.5
 """Of numbers from a half to one those below are nearer to a half."""
 
@@ -373,6 +377,27 @@ class Terms:
             _refracted(operands[name], fmt, rows, other[rows], rest)
         return Batch(**operands)
 
+    def halves_into(self, batch: Batch) -> Batch:
+        """Where one lane alone has a product: odd times half of the result's lowest last place, and its own last bit
+        more or less, about a bit below what is kept below a zero."""
+        operands = {name: value.copy() for name, value in batch.items()}
+        live = self.exponent[:, : self.instruction.k] != ABSENT
+        rows = np.flatnonzero(live.sum(axis=1) == 1)
+        lanes, shape = live[rows].argmax(axis=1), (FACTORS, rows.size)
+        half = self.d.min_exponent - self.d.fraction_bits - 1
+        last = self.pick(self.places.zeros or self.places.lows) - self.pick(self.places.reach) - self.jitter(-1, 2)
+        down = np.clip(half - last, 1, self.a.fraction_bits + self.b.fraction_bits)[rows]
+        bits = self.rng.integers(0, self.a.fraction_bits + 1, shape)
+        some = self.rng.integers(0, 2 << self.a.fraction_bits, shape) >> bits | 1
+        of_a, of_b = _that_end_in((1 << down) + np.where(self.flags()[rows], 1, -1), down, some)
+        low = self.a.min_exponent - self.a.fraction_bits
+        room = half - down - low - self.b.min_exponent + self.b.fraction_bits
+        e_a = low + (self.rng.random(rows.size) * np.maximum(room + 1, 1)).astype(np.int64)
+        for name, fmt, significand, exponent in (("a", self.a, of_a, e_a), ("b", self.b, of_b, half - down - e_a)):
+            negative = self.negative[rows, lanes] & (name == "a")
+            operands[name][rows, lanes] = formats.encode(fmt, negative, significand, exponent, overflow="largest")
+        return Batch(**operands)
+
     @staticmethod
     def spare(instruction: Instruction) -> int:
         """So many times as many vectors are made as ``sums_into`` takes."""
@@ -400,6 +425,17 @@ class Terms:
         c = codes_of(self.rng, self.c, e_c, self.flags(), kind, self.places.reach)
         made = replace(batch, a=np.where(live[best, rows], batch.a, 0).astype(self.a.dtype), c=c)
         return take(made, np.argsort(off[best, rows], kind="stable")[: self.count // self.spare(self.instruction)])
+
+
+def _that_end_in(ends: Ints, down: Ints, some: Ints) -> tuple[Ints, Ints]:
+    """Of each column of ``some``, odd numbers, the one x, and its y, the smallest of all, whose product is ``ends``
+    modulo two to the ``down`` + 1."""
+    inverse = some.copy()
+    for _ in range(NEWTON):
+        inverse *= 2 - some * inverse
+    other = (ends * inverse) & ((2 << down) - 1)
+    best, column = other.argmin(axis=0), np.arange(other.shape[1])
+    return some[best, column], other[best, column]
 
 
 def _refracted(codes: Bits, fmt: formats.Format, rows: Ints, lanes: Ints, fraction: Ints) -> None:

@@ -25,6 +25,8 @@ MORE = {"tails": 3, "alone": 2, "raised": 3}
 """So many times as many vectors of a shape as of the others: of cuts of which little shows these tell most."""
 DEEP = 40
 """Bits: where no number reaches deeper, there are no vectors of the largest terms beside the smallest."""
+PAIR = 2
+"""Lanes of those forms for which there are vectors of one product alone: of more lanes two products show the same."""
 Shape = Callable[[Terms, "list[Ints]"], None]
 SHAPES: dict[str, Shape] = {
     "ladder": few.ladder, "cancel": few.cancel, "graze": few.graze, "zero": few.zero, "top": few.top, "low": few.low,
@@ -32,7 +34,7 @@ SHAPES: dict[str, Shape] = {
     "heap": many.heap, "brim": many.brim, "dust": many.dust, "span": many.span, "pairs": few.pairs,
     "flushes": many.flushes, "blocks": many.blocks, "ties": few.ties, "tails": few.tails, "depths": few.depths,
     "later": few.later, "alone": few.alone, "conjugates": few.conjugates, "remainders": few.remainders,
-    "raised": many.raised, "sums": many.sums, "specials": many.order,
+    "raised": many.raised, "sums": many.sums, "beside": few.beside, "specials": many.order,
 }  # fmt: skip
 """By name; special operands come on top of the last."""
 
@@ -53,7 +55,7 @@ def attack_vectors(
     sums = instruction.c is not None and instruction.scale is None
     raised = instruction.c is None and len(datapath.steps) > 1
     said = {"sums": sums, "depths": max(places.reach) > DEEP, "later": narrowed, "span": instruction.scale is not None}
-    said |= {"raised": raised}
+    said |= {"raised": raised, "beside": sums and instruction.k == PAIR}
     shapes = [shape for shape in SHAPES if said.get(shape, True)]
     each = {shape: MORE.get(shape, 1) * -(-count // len(shapes)) for shape in shapes}
     each |= {"sums": Terms.spare(instruction) * each["sums"]} if sums else {}
@@ -73,4 +75,6 @@ def _made(terms: Terms, shape: str) -> Batch:
         return terms.conjugates_into(batch, *places[:2])
     if shape == "sums":
         return terms.sums_into(batch)
+    if shape == "beside":
+        return terms.halves_into(batch)
     return terms.ties_into(batch, places[0]) if shape == "ties" else batch

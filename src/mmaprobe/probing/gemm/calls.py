@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,16 @@ from mmaprobe.operands.edge import held_as
 from mmaprobe.showing import of_which
 
 Floats = NDArray[np.float64]
+Hearing = Callable[[str, int], None]
+"""Who is told what is being looked for, and how many calls were made."""
+
+
+class Asked(NamedTuple):
+    """A call: A (M, K), B (K, N) and D (M, N)."""
+
+    a: Bits
+    b: Bits
+    d: Bits
 
 
 class CallsSpentError(Exception):
@@ -28,11 +38,16 @@ class UnrepeatedError(DeviceError):
 
 
 class ProductCalls:
-    """A product that is asked at most ``budget`` times; ``count`` is how often it was."""
+    """A product that is asked at most ``budget`` times; ``count`` is how often it was.
 
-    def __init__(self, product: MatrixProduct, budget: int) -> None:
+    ``hearing`` is told of every call, and of what it is for (``say``).  ``kept``, where it is a list, gets every call.
+    """
+
+    def __init__(self, product: MatrixProduct, budget: int, hearing: Hearing | None = None) -> None:
         """UsageError for formats that no array type holds."""
         self.product, self.budget, self.count = product, budget, 0
+        self._hearing, self._phase = hearing, ""
+        self.kept: list[Asked] | None = None
         self.a, self.b, self.d = (formats.get(name) for name in (product.a, product.b, product.d))
         for fmt in (self.a, self.b, self.d):
             if fmt.kind != "integer" and (held_as(fmt) is None or not fmt.is_float):
@@ -44,6 +59,12 @@ class ProductCalls:
     def of_integers(self) -> bool:
         """Whether A and B are integers."""
         return self.a.kind == "integer"
+
+    def say(self, phase: str) -> None:
+        """What the calls from here on are for."""
+        self._phase = phase
+        if self._hearing is not None:
+            self._hearing(phase, self.count)
 
     def bits(self, values: Floats, fmt: formats.Format) -> Bits:
         """Numbers rounded to a format, as its bit patterns."""
@@ -70,6 +91,8 @@ class ProductCalls:
         d = self._answer(lambda: self.product.multiply(*given), (a.shape[0], b.shape[1]))
         if (given[0] != a).any() or (given[1] != b).any():
             raise DeviceError(f"{self.product.name}: changed an operand that it was given")
+        if self.kept is not None:
+            self.kept.append(Asked(a, b, d))
         return d
 
     def ask_so(self, a: Bits, b: Bits, manner: Manner) -> Bits:
@@ -88,6 +111,8 @@ class ProductCalls:
         if self.count >= self.budget:
             raise CallsSpentError
         self.count += 1
+        if self._hearing is not None:
+            self._hearing(self._phase, self.count)
         try:
             d = call()
         except (MmaprobeError, MemoryError):

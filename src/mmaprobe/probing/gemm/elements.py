@@ -100,9 +100,13 @@ def largest_rows(calls: ProductCalls, k: int, some: range, rng: np.random.Genera
 
 
 def zero_rows(calls: ProductCalls, k: int) -> list[tuple[Bits, Bits]]:
-    """x of -0 and y of 1: a sum that starts from +0 is +0, one that starts from a product -0.  Of a narrow D also one
+    """x of -0 and y of 1: a sum that starts from +0 is +0, one that starts from a product -0.  Where the formats have
+    them, negative products that vanish, so that a partial sum is -0: added to +0 it is +0.  Of a narrow D also one
     negative product that it rounds to -0: where partial sums are rounded so before they are added, D is +0."""
     found: list[tuple[Floats, Floats]] = [(np.full(k, -0.0), np.ones(k))]
+    side = (least_exponent(formats.get(WIDE) if narrow(calls.d) else calls.d) - 2) // 2
+    if side >= max(least_exponent(calls.a), least_exponent(calls.b)):
+        found.append((np.full(k, -np.ldexp(1.0, side)), np.full(k, np.ldexp(1.0, side))))
     if narrow(calls.d):
         vanishing, side = least_exponent(calls.d) - 2, least_exponent(calls.d) // 2
         x, y = np.zeros(k), np.ones(k)
