@@ -60,6 +60,13 @@ def test_a_pair_of_bytes_saturates_and_a_wide_sum_wraps() -> None:
     assert int(mmaprobe.gemm(plain)(wide, np.ones((2, 1), np.int64))[0, 0]) == -(1 << 63)
 
 
+def test_zero_points_come_off_the_sum() -> None:
+    sums = IntegerSums("s32", groups=LaneGroups(2), zero_a=("3",), zero_b=("5",), zeros="after")
+    made = integer_schedule("u8", "s8", "s32", sums)
+    a, b = np.array([[7, 9, 2]], np.uint8), np.array([[-1], [6], [8]], np.int8)
+    assert int(mmaprobe.gemm(made)(a, b)[0, 0]) == 4 * -6 + 6 * 1 + -1 * 3
+
+
 def test_s4_comes_in_its_own_type_and_padding_of_codes_is_refused() -> None:
     made = integer_schedule("s4", "s4", "s32", IntegerSums("s32"))
     a = np.array([[-8, 7]], ml_dtypes.int4)

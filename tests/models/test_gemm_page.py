@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.parameters import epilogue
+from mmaprobe.parameters import epilogue, integer_sums
 from mmaprobe.parameters import schedule as records
 
 PAGE = Path(__file__).parents[2] / "docs" / "gemm.md"
 RECORDS = (
     "Schedule", "Scope", "Region", "Bands", "GemmKernel", "Ranges", "Accumulators", "GemmStep", "Promotion", "Join",
-    "Input", "Scaling", "Compute",
+    "Input", "Scaling", "Compute", "IntegerSums", "LaneGroups", "Rescale",
 )  # fmt: skip
 
 
@@ -27,8 +27,5 @@ def test_the_page_runs() -> None:
 @pytest.mark.parametrize("record", RECORDS)
 def test_every_field_is_on_the_page(record: str) -> None:
     text = PAGE.read_text("utf-8")
-    assert [
-        each.name
-        for each in fields(getattr(records, record, None) or getattr(epilogue, record))
-        if f"`{each.name}" not in text
-    ] == []
+    found = next(getattr(room, record) for room in (records, epilogue, integer_sums) if hasattr(room, record))
+    assert [each.name for each in fields(found) if f"`{each.name}" not in text] == []
