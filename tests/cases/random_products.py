@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mmaprobe.derivation.schedules.candidates import candidates
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Join, Promotion, Ranges, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls
@@ -87,6 +88,29 @@ def drawn(rng: np.random.Generator) -> Schedule:
     rest: Any = "after" if block > 1 and promotion is None and rng.random() < 0.5 else "first"
     own = Accumulators("f32", count, run, block, "zero", str(join), rest)  # type: ignore[arg-type]
     return alone(ranges, own, Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
+
+
+STEP_KINDS = {"primitive": ("bf16", "f16"), "fp8": ("e4m3", "e5m2"), "promoted": ("e4m3", "f16")}
+"""Kinds of random schedules whose steps are primitives, and their operands."""
+WIDEST = 32
+"""Lanes of such a step at most."""
+
+
+def drawn_steps(rng: np.random.Generator, kind: str) -> Schedule:
+    """A random schedule of one kernel whose steps are a primitive that ships, with partial sums of f32."""
+    operands = str(rng.choice(STEP_KINDS[kind]))
+    known = [each for each in candidates(operands, operands, "f32") if 1 < each.datapath.k <= WIDEST]
+    step = known[int(rng.integers(len(known)))].step
+    width = step.width
+    if rng.random() < 0.2:
+        step = replace(step, order=tuple(rng.permutation(width).tolist()))
+    length = width * int(rng.integers(1, 5)) if rng.random() < 0.7 else int(rng.integers(width, 4 * width))
+    cuts = (Ranges(), Ranges("uniform", length), Ranges("ceil_split", parts=int(rng.integers(2, 5)), unit=width))
+    promotion = Promotion(int(rng.integers(2, 5)), "f32") if kind == "promoted" else None
+    own = Accumulators("f32", 1 if promotion else int(rng.choice([1, 1, 2, 4])))
+    tail: Any = "scalar" if rng.random() < 0.3 else "zeros"
+    kernel = GemmKernel("x", cuts[int(rng.integers(3))], Join("f32"), own, step, promotion, tail)
+    return stepped(kernel, operands, "bf16" if rng.random() < 0.2 else "f32")
 
 
 def differ(x: Schedule, y: Schedule, k: int) -> int:

@@ -66,6 +66,7 @@ def test_every_neighbour_has_its_reason_and_the_file_is_read_again(tmp_path: Pat
         ("ranges.length", "80"),
         ("accumulators.count", "8"),
         ("step.by", "multiply_add"),
+        ("join.start", "first"),
     ):
         assert near in refuted
     assert found.schedule is not None

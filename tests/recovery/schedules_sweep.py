@@ -1,6 +1,7 @@
 """Blind recovery of random schedules of matrix products: ``python tests/recovery/schedules_sweep.py RECORD``.
 
 ``--result bf16`` (or f16): operands and results of this format; every third one rounds its partial sums to it.
+``--kind primitive`` (or ``fp8``, ``promoted``): steps are primitives that ship.
 
 Each is a product that can only be asked.  What is found must give the bits of the truth at shapes and at a K that were
 not asked; what is not found must be said to be open.  Each is a line of RECORD when it is done, and is not asked again.
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from cases.random_products import Modelled, differ, drawn, rounded
+from cases.random_products import STEP_KINDS, Modelled, differ, drawn, drawn_steps, rounded
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.parameters.schedule import Schedule
 
@@ -54,11 +55,12 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--result", choices=["f32", "bf16", "f16"], default="f32")
     words.add_argument("--k", type=int, default=96)
+    words.add_argument("--kind", choices=["single", *STEP_KINDS], default="single")
     given = words.parse_args()
     rng, done = np.random.default_rng(given.seed), finished(given.record)
     for number in range(given.count):
-        truth = drawn(rng)
-        if given.result != "f32":
+        truth = drawn(rng) if given.kind == "single" else drawn_steps(rng, given.kind)
+        if given.kind == "single" and given.result != "f32":
             truth = rounded(truth, given.result, given.result if number % 3 == 2 else "f32")
         if number not in done:
             done[number] = outcome(number, truth, given.k)

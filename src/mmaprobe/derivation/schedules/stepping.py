@@ -67,9 +67,8 @@ def find_stepped(
     if not first.kernels:
         return Stepped(readings=[first], why=_unknown(search, formats))
     view.calls.say("steps of primitives at other K")
-    carried = Carried(
-        view, replace(first, kernels=_representatives(first.kernels)), formats.sums[0], rng, search.read_order
-    )
+    first_of_each = replace(first, kernels=_representatives(first.kernels))
+    carried = Carried(view, first_of_each, formats.sums[0], rng, _Again(search))
     with keeping(view, answers):
         carried.settle()
     made = Stepped(readings=carried.readings)
@@ -83,6 +82,17 @@ def find_stepped(
     made.kernel = left[0]
     made.neighbours = [*_others(left, known, answers, k, rng), *_certified(left[0], answers, made.readings, k, rng)]
     return made
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Reads a class at another K: of kernels that deal out steps alike one each."""
+
+    search: StepSearch
+
+    def __call__(self, view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> OrderRead:
+        found = self.search.read_order(view, k, fmt, rng)
+        return replace(found, kernels=_representatives(found.kernels))
 
 
 def _representatives(kernels: Sequence[GemmKernel]) -> tuple[GemmKernel, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -27,7 +28,9 @@ from mmaprobe.probing.gemm.calls import Asked
 
 ROUNDS = 6
 """Calls that are made at most to tell kernels apart at one K."""
-MOST_ALIKE = 60
+MOST_DEALT = 24
+"""Ways to deal out the steps of one cut that are looked at, those of fewest accumulators."""
+MOST_ALIKE = 4
 """Kernels of the same sizes that are carried to other K at most."""
 WIDEST_ORDER = 64
 """Lanes of a step that are asked one against the other at most, to see which product each takes."""
@@ -212,9 +215,9 @@ def dealt_steps(cut: Cut, width: int, pairs: Pairs, fmt: str, promoted: bool) ->
     steps = in_steps(lengths, counts, width, pairs)
     if steps is None:
         return
-    for kernel in dealt_out(counts, order, steps, fmt, promoted):
-        if fits(kernel, steps):
-            yield replace(kernel, ranges=ranges)
+    fitting = (kernel for kernel in dealt_out(counts, order, steps, fmt, promoted) if fits(kernel, steps))
+    for kernel in islice(fitting, MOST_DEALT):
+        yield replace(kernel, ranges=ranges)
 
 
 def in_steps(lengths: tuple[int, ...], counts: tuple[int, ...], width: int, pairs: Pairs) -> Pairs | None:
