@@ -7,6 +7,7 @@ to do.  Those that need a tool run in a test of their own, where it is.  What an
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import tomllib
@@ -110,6 +111,8 @@ def test_a_page_does_what_it_shows(place: Place, page: str) -> None:
     place.write(text(page))
     every = [row_of(page, step.line) for step in shown(text(page))]
     assert run_page(place, page) == sum(not row.keys() & {"needs", "elsewhere"} for row in every)
+    if page.startswith("docs/tutorials/"):  # with what the commands have written
+        assert doctest.testfile(str(ROOT / page), module_relative=False).failed == 0
 
 
 @pytest.mark.long
