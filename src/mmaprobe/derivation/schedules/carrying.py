@@ -13,7 +13,7 @@ from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import ClassView
 from mmaprobe.derivation.schedules.search import OrderRead, ask_grid, read_order, sampled
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.schedule import GemmKernel
+from mmaprobe.parameters.schedule import GemmKernel, Ranges
 
 LARGEST = 1 << 14
 """Largest K that is asked to tell rules apart, but for the one that was named."""
@@ -33,8 +33,8 @@ PLAIN: tuple[Order, ...] = ("chain", "pairwise")
 """Orders in which three ranges are added alike."""
 PREFERENCE = ("whole", "uniform", "residue_first", "halve_short", "halve_last", "ceil_split", "given")
 """Of rules that are alike wherever they were compared, the first."""
-
-
+WHOLE = Ranges()
+"""Stands for all rules that cut a K alike."""
 Reading = Callable[[ClassView, int, str, np.random.Generator], OrderRead]
 """What reads the order of a class at one K."""
 
@@ -71,9 +71,9 @@ class Carried:
             return  # the product has no such K
         before = self.readings
         self.readings = [*before, found]
-        self.living = [
-            each for each in by_rule(found) if all(fits(each, reading.pairs, reading.k) for reading in before)
-        ]
+        self.living = by_rule(found)
+        for reading in before:
+            self.living = fitting(self.living, reading)
 
     def _most_different(self) -> tuple[list[list[GemmKernel]], int]:
         """Of some K the one at which the kernels foretell most different orders, and those alike there."""
@@ -131,6 +131,19 @@ def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> lis
     for group in same.values():
         merged.setdefault(order_of(group[0], k).sizes(p, q).tobytes(), []).extend(group)
     return list(merged.values())
+
+
+def fitting(rules: Sequence[GemmKernel], reading: OrderRead) -> list[GemmKernel]:
+    """The kernels that say the sizes of a reading; of those that cut its K alike one is compared."""
+    told = dict[tuple[tuple[int, ...], GemmKernel], bool]()
+    left = []
+    for each in rules:
+        key = tuple(map(len, each.ranges.of(reading.k))), replace(each, ranges=WHOLE)
+        if key not in told:
+            told[key] = fits(each, reading.pairs, reading.k)
+        if told[key]:
+            left.append(each)
+    return left
 
 
 def by_rule(reading: OrderRead) -> list[GemmKernel]:
