@@ -353,6 +353,7 @@ def test_going_on_takes_what_is_there(tmp_path: Path, dated: None) -> None:
     assert carry_out(X86, X86, PLAN, CampaignOptions(out=out, resume=True)).exit_code == 0
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_loses_its_shard_alone(tmp_path: Path) -> None:
     killer = tmp_path / "killer.py"
     killer.write_text(

@@ -123,6 +123,7 @@ def test_by_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert main([*words(CASES[name], tmp_path / str(number)), *engine]) == CASES[name].code, name
 
 
+@pytest.mark.long
 def test_a_unit_that_ends_the_process_of_its_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its shard is run three times, each in a new process, and named."""
     case = Red(liar("exit?"), DEVICE_FAILED)

@@ -46,6 +46,7 @@ def test_random_schedules_are_recovered_or_left_open() -> None:
     assert exact >= 7
 
 
+@pytest.mark.long
 def test_regions_and_both_kernels_of_a_shipped_schedule() -> None:
     product = open_product("gemm:openblas_haswell_f32?m=24&n=40&k=660")
     found = identify(product)

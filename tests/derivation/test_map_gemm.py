@@ -26,6 +26,7 @@ def alone_in_small(a: Any, b: Any, d: Any) -> Any:
     return Gemm(PAIRS).run(a[None], b[None])[0] if len(a) < 4 else d
 
 
+@pytest.mark.long
 def test_one_order_at_every_shape_is_one_rule_and_invariant() -> None:
     shapes = [(m, 24, k) for k in (30, 100, 170) for m in (1, 4, 20)]
     found = map_product({0: Modelled(PLAIN)}, shapes, {"plain": PLAIN, "pairs": PAIRS})

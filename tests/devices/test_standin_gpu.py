@@ -120,6 +120,7 @@ def test_items_go_to_multiprocessors_in_turn() -> None:
     assert multiprocessors(2000, 1, 4, 400, 132)[4 * 131 : 4 * 133].tolist() == [131] * 4 + [0] * 4
 
 
+@pytest.mark.long
 def test_a_multiprocessor_that_lies_is_seen_and_no_model_is_blamed() -> None:
     """The small known answer does not reach it; the campaign does, and its answers do not repeat: exit code 5."""
     made = instruction(HALF, "sm_90a")

@@ -34,6 +34,7 @@ class LosesIt:
     def derived(self, *given: Any) -> None: ...
 
 
+@pytest.mark.long
 def test_what_was_recorded_before_the_loss_stays(tmp_path: Path) -> None:
     """One instruction's part is whole, the other's says what happened; a later run goes on from there."""
     cuda, out = FakeCuda(), tmp_path / "e"
