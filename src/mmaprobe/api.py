@@ -313,7 +313,7 @@ def validate(
 
     >>> import mmaprobe
     >>> mmaprobe.validate("model:sm_90a", "model:sm_80", "mma.m16n8k16.f32.f16.f16.f32", 2000, seed=1).mismatches
-    431
+    463
     """
     checked("validate", {"generators": generators, "save": save}, {"generators": or_none(NAMES), "save": or_none(PATH)})
     if generators is not None and not generators:
