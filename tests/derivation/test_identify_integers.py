@@ -14,11 +14,12 @@ from mmaprobe.derivation.schedules.identify import Identification, identify
 from mmaprobe.derivation.schedules.mapping import map_product
 from mmaprobe.devices.products import open_product
 from mmaprobe.errors import UsageError
+from mmaprobe.formats import whole_numbers
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.integer_sums import IntegerSums, LaneGroups, Rescale
 from mmaprobe.parameters.schedule import Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
-from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, dialled, integer_operands, numbers_of
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, dialled, integer_operands
 from mmaprobe.report.tables.schedules import identified_json, identified_lines
 
 PAIRS = integer_schedule("u8", "s8", "s32", IntegerSums("s32", groups=LaneGroups(2)))
@@ -118,7 +119,7 @@ def test_scales_of_columns_are_found_each() -> None:
 def test_sums_are_dialled() -> None:
     calls, sums = ProductCalls(Modelled(PAIRS), 0), np.array([0, 1, -1, 255, -70000, 123456, 1 << 40])
     a, b, good = dialled(calls, sums, (3, 60), (4, -5))
-    x, y = numbers_of(a, calls.a) - 4, numbers_of(b, calls.b) + 5
+    x, y = whole_numbers(calls.a, a) - 4, whole_numbers(calls.b, b) + 5
     assert good.tolist() == [True] * 6 + [False]
     assert ((x @ y)[good] == sums[good][:, None]).all()
 

@@ -63,6 +63,7 @@ def test_which_product_a_lane_takes_is_read() -> None:
         (of(HGMMA, Ranges("ceil_split", parts=3, unit=16)), "f16"),
         (of(QGMMA, promotion=Promotion(4, "f32")), "e4m3"),
         (of(QGMMA), "e4m3"),
+        (of(replace(QGMMA, primitive="QGMMA.F32.E5M2.E5M2[e5m2,e5m2->f32,k32]")), "e5m2"),
     ],
 )
 def test_primitives_are_found(kernel: GemmKernel, operands: str) -> None:

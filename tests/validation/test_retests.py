@@ -110,8 +110,22 @@ def test_a_fault_of_every_fourth_column_or_lane_is_said(instruction: Instruction
     for example in summary.examples:
         assert example.kinds == ("1 ulp", "one bit (bit 0)", words)
         assert (example.stable, example.vector.note.startswith("only ")) == (True, True)
-        of_tile = "@" in example.recipe  # whose column is then the place's
-        assert example.slot % 4 == (0 if of_tile else 3)
+        assert example.slot % 4 == 3
+
+
+def test_a_fault_of_columns_that_tiles_alone_show_is_said_of_tiles() -> None:
+    """Off the diagonal, where no separate vector is."""
+
+    def fault(made: Instruction, batch: Batch, d: Bits) -> Bits:
+        row, column = np.indices((made.m, made.n))
+        return np.where((column % 4 == 3) & (row != column), d ^ 1, d).astype(d.dtype)
+
+    summary = validate(Changed(fault, GPU), GPU, TILE, 20_000, threads=1)
+    assert (summary.exit_code, len(summary.examples)) == (1, stream.EXAMPLES)
+    for example in summary.examples:
+        assert "@" in example.recipe
+        assert example.kinds[-1] == "only every 4th column, from 3"
+        assert (example.stable, example.slot) == (True, 0)
 
 
 def test_separate_vectors_are_asked_in_their_place_on_the_diagonal() -> None:

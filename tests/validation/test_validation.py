@@ -17,7 +17,7 @@ from mmaprobe.generators import families_for, regenerate
 from mmaprobe.generators.families import VERSIONS
 from mmaprobe.operands.batch import Batch, Bits, Witness, join
 from mmaprobe.report.tables.listing import vector_rows
-from mmaprobe.validation import Summary, validate
+from mmaprobe.validation import Summary, stream, validate
 from mmaprobe.validation.shrink import _simpler, shrink
 
 
@@ -135,6 +135,19 @@ def test_a_device_with_a_history_is_unstable(instruction: Instruction) -> None:
     found = wrong("history", instruction, threads=1)
     assert found.exit_code == 5
     assert not all(example.stable for example in found.examples)
+
+
+def test_a_history_inside_of_a_tile_is_wrong_in_its_place() -> None:
+    """An output off the diagonal hangs on its left neighbour, which is the same whenever the tile is asked again."""
+
+    def change(made: Instruction, batch: Batch, d: Bits) -> Bits:
+        row, column = np.indices((made.m, made.n))
+        left = np.roll(d, 1, axis=2)
+        return np.where((left & 1 == 1) & (column > 0) & (row != column), d ^ 1, d).astype(d.dtype)
+
+    found = validate(Changed(change, GPU), GPU, TILE, 20_000, threads=1)
+    assert (found.exit_code, len(found.examples)) == (1, stream.EXAMPLES)
+    assert all(example.vector.note.startswith("only in row") for example in found.examples)
 
 
 @pytest.mark.parametrize(("name", "message"), [

@@ -55,20 +55,8 @@ MOST_THREADS = 1024
 ENVIRONMENT = "env."
 """What options that set a variable of the environment begin with."""
 OPTIONS = (
-    "array",
-    "c",
-    "format",
-    "format_b",
-    "k",
-    "m",
-    "n",
-    "operands",
-    "out",
-    "random",
-    "result",
-    "subscripts",
-    "threads",
-)
+    "array", "c", "format", "format_b", "k", "m", "n", "operands", "out", "random", "result", "subscripts", "threads",
+)  # fmt: skip
 
 
 class Function:

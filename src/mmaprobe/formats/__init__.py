@@ -22,11 +22,12 @@ from mmaprobe.formats.codes import (
     is_nan,
     is_zero,
 )
+from mmaprobe.formats.integers import integer_range, whole_codes, whole_numbers
 from mmaprobe.formats.layout import FORMATS, Format, downscaled, get
 from mmaprobe.formats.rounding import ROUNDINGS, bit_length, overflow_goes_to_infinity, shift_right
 
 __all__ = [
     "FORMATS", "INFINITE", "NAN", "NORMAL", "ROUNDINGS", "SUBNORMAL", "ZERO", "Bits", "Decoded", "Format",
-    "bit_length", "decode", "downscaled", "encode", "get", "is_nan", "is_zero", "overflow_goes_to_infinity",
-    "shift_right",
+    "bit_length", "decode", "downscaled", "encode", "get", "integer_range", "is_nan", "is_zero",
+    "overflow_goes_to_infinity", "shift_right", "whole_codes", "whole_numbers",
 ]  # fmt: skip

@@ -27,21 +27,6 @@ PLACES = 31
 Whole = NDArray[np.int64]
 
 
-def whole_values(codes: Bits, name: str) -> Whole:
-    """The numbers of codes of an integer format."""
-    fmt = formats.get(name)
-    values = codes.astype(np.int64)
-    top = 1 << fmt.bits - 1
-    return (values & (2 * top - 1) ^ top) - top if fmt.signed and fmt.bits < 64 else values
-
-
-def coded(values: Whole, name: str) -> Bits:
-    """The codes of numbers of an integer format."""
-    fmt = formats.get(name)
-    found: Bits = values.astype(fmt.dtype) & fmt.dtype.type(fmt.code_limit - 1)
-    return found
-
-
 def fitted(values: Whole, name: str, overflow: str) -> Whole:
     """Numbers in an integer format: those outside of it wrapped, or saturated."""
     fmt, (low, high) = formats.get(name), ends(name)
@@ -58,17 +43,20 @@ def integer_product(made: Schedule, call: GemmCall, rows: NDArray[np.intp], colu
     wanted, n = rule.columns(), call.b.shape[1]
     if wanted not in (None, n):
         raise UsageError(f"N is {n}; the schedule has numbers for {wanted} columns")
-    a, b = whole_values(call.a[rows], made.a), whole_values(call.b[:, columns], made.b)
+    a, b = (
+        formats.whole_numbers(formats.get(made.a), call.a[rows]),
+        formats.whole_numbers(formats.get(made.b), call.b[:, columns]),
+    )
     find = _Numbers({each.name: each for each in made.inputs}, call.inputs, rows, columns)
     zero_a, zero_b = find.whole(rule.zero_a), find.whole(rule.zero_b)
     total = _ordered_sum(rule, a, b, zero_a, zero_b) if rule.ordered else exact_sum(a - zero_a, b - zero_b)
     total = fitted(total, rule.format, rule.overflow)
     if rule.rescale is None:
-        return coded(total, made.d)
+        return formats.whole_codes(formats.get(made.d), total)
     if made.d == "f32":
         return _scaled(total, find.scales(rule.rescale)).view(np.uint32)
     found = rescaled(rule.rescale, total, find.scales(rule.rescale), find.whole((rule.rescale.zero,)), made.d)
-    return coded(found, made.d)
+    return formats.whole_codes(formats.get(made.d), found)
 
 
 class _Numbers:
@@ -85,7 +73,7 @@ class _Numbers:
     def whole(self, words: tuple[str, ...]) -> Whole:
         """Whole numbers, as an array that is broadcast to D."""
         if words[0] in self._known:
-            return whole_values(self._input(words[0]), self._known[words[0]].format)
+            return formats.whole_numbers(formats.get(self._known[words[0]].format), self._input(words[0]))
         every = np.array([whole_number(word) for word in words], np.int64)
         return every[None, self._at[1]] if len(words) > 1 else every[None]
 

@@ -44,8 +44,7 @@ def check_integer(what: str, name: object) -> formats.Format:
 
 def ends(name: str) -> tuple[int, int]:
     """The smallest and the largest number of an integer format."""
-    fmt = formats.get(name)
-    return (-(1 << fmt.bits - 1) if fmt.signed else 0), (1 << fmt.bits - fmt.signed) - 1
+    return formats.integer_range(formats.get(name))
 
 
 def whole_number(word: str) -> int | None:

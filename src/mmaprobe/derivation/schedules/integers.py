@@ -20,22 +20,19 @@ from mmaprobe.derivation.schedules.rescaling import (
     steps_of,
 )
 from mmaprobe.errors import UsageError
-from mmaprobe.formats import Format
+from mmaprobe.formats import Format, integer_range, whole_codes, whole_numbers
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.integer_sums import NARROW, IntegerSums, Rescale, ends
 from mmaprobe.parameters.schedule import Schedule, Scope
-from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.calls import Asked, ProductCalls
 from mmaprobe.probing.gemm.integer_values import (
     INTEGER_FAMILIES,
     adds_units,
     check_integers,
-    codes_of,
     constant,
     dialled,
-    ends_of,
     integer_operands,
-    numbers_of,
     uncounted,
 )
 
@@ -55,8 +52,6 @@ PART = (slice(0, 3), slice(0, 6))
 """Rows and columns of D by which most sums are told apart first."""
 SHORT = 4
 """K at which sums of f32 are small enough to be read off D."""
-
-
 BYTE = 8
 """Bits of a D that may be the sum or rescaled."""
 MOST_TOLD = 8
@@ -64,15 +59,6 @@ MOST_TOLD = 8
 ANY = Scope("any")
 Scoping = Callable[[Sequence[tuple[int, int, int]], int], Scope]
 """What makes a scope of the shapes that were asked and the number of those that were held."""
-
-
-@dataclass(frozen=True)
-class AskedCall:
-    """Operands of a call, and D."""
-
-    a: Bits
-    b: Bits
-    d: Bits
 
 
 @dataclass
@@ -108,7 +94,7 @@ class _IntegerSearch:
 
     def __init__(self, calls: ProductCalls, found: IntegerFinding, rng: np.random.Generator, scope: Scoping) -> None:
         self._calls, self._found, self._rng, self._scope = calls, found, rng, scope
-        self._asked = list[AskedCall]()
+        self._asked = list[Asked]()
         self._formats = calls.a.name, calls.b.name, calls.d.name
 
     def run(self) -> None:
@@ -142,7 +128,7 @@ class _IntegerSearch:
             return None, (0, 0), "no zero points were found: D does not tell numbers of A or B apart"
         search = ScaleSearch(calls, n, k, zeros)
         rule, why = search.find()
-        self._asked += [AskedCall(*each) for each in search.asked]
+        self._asked += [Asked(*each) for each in search.asked]
         return rule, zeros, why
 
     def _conclude(self, plain: IntegerSums) -> None:
@@ -183,8 +169,8 @@ class _IntegerSearch:
         a, b, d = self._formats
         return Schedule(a, b, d, scope, integers=sums)
 
-    def _ask(self, a: Bits, b: Bits) -> AskedCall:
-        call = AskedCall(a, b, self._calls.ask(a, b))
+    def _ask(self, a: Bits, b: Bits) -> Asked:
+        call = Asked(a, b, self._calls.ask(a, b))
         self._asked.append(call)
         return call
 
@@ -192,11 +178,11 @@ class _IntegerSearch:
         m, n, _ = self._calls.product.shape
         return integer_operands(self._calls, family, (min(m, SIDE), n, k), self._rng)
 
-    def _gives(self, sums: IntegerSums, call: AskedCall) -> bool:
+    def _gives(self, sums: IntegerSums, call: Asked) -> bool:
         """Whether sums give every element of a call; a few first."""
         return all((self._d(sums, call, part) == call.d[part]).all() for part in (PART, (slice(None), slice(None))))
 
-    def _d(self, sums: IntegerSums, call: AskedCall, part: tuple[slice, slice]) -> Bits:
+    def _d(self, sums: IntegerSums, call: Asked, part: tuple[slice, slice]) -> Bits:
         d: Bits = Gemm(self._schedule(sums)).run(call.a[None], call.b[None], rows=part[0], columns=part[1])[0]
         return d
 
@@ -224,7 +210,7 @@ class _IntegerSearch:
         k = max(min(self._calls.product.shape[2], LANES), 2 * max(each.block for each in (one, *others)))
         for number in range(TRIED):
             a, b = self._draw(INTEGER_FAMILIES[number % len(INTEGER_FAMILIES)], max(1, k - number % 4))
-            call = AskedCall(a, b, a[:, :0])
+            call = Asked(a, b, a[:, :0])
             own = self._d(one, call, PART)
             if any((self._d(other, call, PART) != own).any() for other in others[:MOST_TOLD]):
                 return self._asks(a, b)
@@ -266,9 +252,9 @@ class _IntegerSearch:
             return living
         a, b = np.full((2, k), x), np.full((k, n), y)
         for each, fmt in ((a[:, -TURN:], self._calls.a), (b[-TURN:], self._calls.b)):
-            each[:] = self._rng.integers(*ends_of(fmt), each.shape, endpoint=True)
+            each[:] = self._rng.integers(*integer_range(fmt), each.shape, endpoint=True)
         try:
-            call = self._ask(codes_of(a, self._calls.a), codes_of(b, self._calls.b))
+            call = self._ask(whole_codes(self._calls.a, a), whole_codes(self._calls.b, b))
         except UsageError:
             return living  # the product has no such shape
         left = [each for each in wraps if self._gives(each, call)]
@@ -346,7 +332,9 @@ def at_least(rule: Rescale, calls: ProductCalls, low: int) -> int:
 
 def read_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[int, int] | None:
     """Those of A and B where D is the sum: by what a 1 on one lane of the other operand takes off zeros."""
-    d = [int(numbers_of(each, calls.d)[0, 0]) if (each == each[0, 0]).all() else None for each in _units(calls, shape)]
+    d = [
+        int(whole_numbers(calls.d, each)[0, 0]) if (each == each[0, 0]).all() else None for each in _units(calls, shape)
+    ]
     if None in d:
         return None
     none, in_a, in_b = (each for each in d if each is not None)
@@ -356,7 +344,7 @@ def read_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[
 
 def _in_range(value: int, fmt: Format, bits: int) -> int | None:
     """A number that is known up to 2^bits as one of a format."""
-    low, high = ends_of(fmt)
+    low, high = integer_range(fmt)
     found = (value - low) % (1 << bits) + low
     return found if found <= high else None
 
@@ -372,7 +360,9 @@ def read_f32_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tu
     if not np.isfinite(scale) or scale <= 0:
         return None
     found = [round(float((none - each) / scale)) for each in (in_b, in_a)]
-    inside = all(low <= each <= high for each, (low, high) in zip(found, map(ends_of, (calls.a, calls.b)), strict=True))
+    inside = all(
+        low <= each <= high for each, (low, high) in zip(found, map(integer_range, (calls.a, calls.b)), strict=True)
+    )
     return (found[0], found[1]) if inside else None
 
 
@@ -383,7 +373,7 @@ def _units(calls: ProductCalls, shape: tuple[int, int, int], both: bool = False)
     for x, y in ((0, 0), (1, 0), (0, 1), (1, 1))[: 4 if both else 3]:
         a, b = np.zeros((m, k), np.int64), np.zeros((k, n), np.int64)
         a[:, 0], b[0] = x, y
-        found.append(calls.ask(codes_of(a, calls.a), codes_of(b, calls.b)))
+        found.append(calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, b)))
     return found
 
 
@@ -391,13 +381,13 @@ def flat_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[
     """Those of A and B where D has few bits: the number, in all lanes, beside which the other operand does nothing."""
     (m, n, k), found = shape, list[int]()
     for left, own, other, length, width in ((True, calls.a, calls.b, m, n), (False, calls.b, calls.a, n, m)):
-        low, high = ends_of(own)
+        low, high = integer_range(own)
         flat = []
         for start in range(low, high + 1, length):
             values = np.minimum(np.arange(start, start + length), high)
-            x = codes_of(np.broadcast_to(values[:, None], (length, k)), own)
-            far = np.resize(ends_of(other), width)
-            y = codes_of(np.broadcast_to(far[None], (k, width)), other)
+            x = whole_codes(own, np.broadcast_to(values[:, None], (length, k)))
+            far = np.resize(integer_range(other), width)
+            y = whole_codes(other, np.broadcast_to(far[None], (k, width)))
             d = calls.ask(x, y) if left else calls.ask(np.ascontiguousarray(y.T), np.ascontiguousarray(x.T)).T
             flat += values[(d == d[:, :1]).all(1)].tolist()
         some = sorted(set(flat))
@@ -412,12 +402,12 @@ def saturating_lanes(calls: ProductCalls, shape: tuple[int, int, int]) -> list[s
     """Which lanes' products of the largest numbers, beside that of lane 0, are not added exactly; where D is a sum."""
     if calls.d.bits <= 2 * BYTE or calls.d.is_float:
         return []
-    (_, n, k), high = shape, (ends_of(calls.a)[1], ends_of(calls.b)[1])
+    (_, n, k), high = shape, (integer_range(calls.a)[1], integer_range(calls.b)[1])
     lanes = np.arange(1, min(k, LANES))
     a = np.zeros((len(lanes), k), np.int64)
     a[:, 0] = high[0]
     a[np.arange(len(lanes)), lanes] = high[0]
-    d = numbers_of(calls.ask(codes_of(a, calls.a), codes_of(np.full((k, n), high[1]), calls.b)), calls.d)[:, 0]
+    d = whole_numbers(calls.d, calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, np.full((k, n), high[1]))))[:, 0]
     lost = lanes[d != 2 * high[0] * high[1]]
     if not len(lost):
         return []

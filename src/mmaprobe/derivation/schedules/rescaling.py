@@ -15,10 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.formats import integer_range, whole_numbers
 from mmaprobe.models.gemm_integers import rescaled
 from mmaprobe.parameters.integer_sums import Rescale, ends, scale_number, scale_word
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.integer_values import GENTLE, dialled, ends_of, numbers_of
+from mmaprobe.probing.gemm.integer_values import GENTLE, dialled
 
 ROUNDS = 60
 """Calls by which scales are narrowed at most."""
@@ -83,14 +84,14 @@ def steps_of(rule: Rescale, d: str, reach: tuple[int, int]) -> Whole:
 
 def reached(calls: ProductCalls, k: int, zeros: tuple[int, int]) -> tuple[int, int]:
     """The smallest and the largest sum that K products reach."""
-    sides = [[each - zero for each in ends_of(fmt)] for fmt, zero in zip((calls.a, calls.b), zeros, strict=True)]
+    sides = [[each - zero for each in integer_range(fmt)] for fmt, zero in zip((calls.a, calls.b), zeros, strict=True)]
     every = [x * y for x in sides[0] for y in sides[1]]
     return min(0, *every) * k, max(0, *every) * k
 
 
 def dialled_reach(calls: ProductCalls, k: int, zeros: tuple[int, int]) -> tuple[int, int]:
     """The smallest and the largest sum that is dialled of K products."""
-    largest = max(abs(each - zeros[1]) for each in ends_of(calls.b))
+    largest = max(abs(each - zeros[1]) for each in integer_range(calls.b))
     low, high = (side * min(GENTLE, largest) // largest // 2 for side in reached(calls, k, zeros))
     return low, high
 
@@ -115,7 +116,7 @@ class ScaleSearch:
         d = self._calls.ask(a, b)
         self.asked.append((a, b, d))
         self._sums = np.r_[self._sums, new[good]]
-        self._told = np.vstack([self._told, numbers_of(d, self._calls.d)[good]])
+        self._told = np.vstack([self._told, whole_numbers(self._calls.d, d)[good]])
 
     def find(self) -> tuple[Rescale | None, str]:
         """The rule, with a scale for each column where they differ; or none, and why."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.formats import Format
+from mmaprobe.formats import Format, integer_range, whole_codes
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.showing import of_which
@@ -28,27 +26,12 @@ LANE = 0.5
 """Share of rows and columns that are others where leaks are looked for."""
 UNITS = 16
 """Lanes that are counted where D may be a sum, at most."""
+GENTLE = 31
+"""Size of B less its zero point at most where a sum is dialled: four products of it and a byte fit into 16 bits."""
 SMALL = 3
 """Size of small numbers at most."""
 
 Whole = NDArray[np.int64]
-
-
-def ends_of(fmt: Format) -> tuple[int, int]:
-    """The smallest and the largest number of a format."""
-    return (-(1 << fmt.bits - 1) if fmt.signed else 0), (1 << fmt.bits - fmt.signed) - 1
-
-
-def codes_of(values: Any, fmt: Format) -> Bits:
-    """The codes of whole numbers."""
-    found: Bits = np.asarray(values, np.int64).astype(fmt.dtype) & fmt.dtype.type(fmt.code_limit - 1)
-    return found
-
-
-def numbers_of(codes: Bits, fmt: Format) -> Whole:
-    """The whole numbers of codes; those of u64 do not come up."""
-    values = codes.astype(np.int64)
-    return np.where(values > ends_of(fmt)[1], values - (1 << min(fmt.bits, 62)), values) if fmt.bits < 64 else values
 
 
 def integer_operands(
@@ -62,12 +45,12 @@ def integer_operands(
     if family == "opposed" and k > 1:
         lanes = rng.permutation(k)
         first, second = lanes[: k // 2], lanes[k // 2 : k // 2 * 2]
-        a[:, second], b[second] = a[:, first], np.clip(-b[first], *ends_of(calls.b))
-    return codes_of(a, calls.a), np.ascontiguousarray(codes_of(b, calls.b))
+        a[:, second], b[second] = a[:, first], np.clip(-b[first], *integer_range(calls.b))
+    return whole_codes(calls.a, a), np.ascontiguousarray(whole_codes(calls.b, b))
 
 
 def _values(family: str, shape: tuple[int, int], fmt: Format, rng: np.random.Generator) -> Whole:
-    low, high = ends_of(fmt)
+    low, high = integer_range(fmt)
     if family in ("uniform", "opposed"):
         return rng.integers(low, high, shape, endpoint=True)
     if family == "small":
@@ -121,20 +104,26 @@ def constant(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Ge
     return f"every element of D is {seen[0]:#x}, whatever A and B are" if len(seen) == 1 else ""
 
 
+def _beside(calls: ProductCalls, zeros: tuple[int, int]) -> list[int]:
+    """Numbers of A and B that are 1 above their zero points, or below where nothing is above."""
+    return [
+        zero + 1 if zero < integer_range(fmt)[1] else zero - 1
+        for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
+    ]
+
+
 def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> str:
     """A lane whose product, alone beside zero points, changes nothing where that of another lane is D."""
     _, n, k = shape
-    one, other = (
-        zero + 1 if zero < ends_of(fmt)[1] else zero - 1 for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
-    )
-    b = codes_of(np.full((k, n), other), calls.b)
-    base = calls.ask(codes_of(np.full((1, k), zeros[0]), calls.a), b)
-    wanted, found = codes_of((one - zeros[0]) * (other - zeros[1]), calls.d), list[Bits]()
+    one, other = _beside(calls, zeros)
+    b = whole_codes(calls.b, np.full((k, n), other))
+    base = calls.ask(whole_codes(calls.a, np.full((1, k), zeros[0])), b)
+    wanted, found = whole_codes(calls.d, (one - zeros[0]) * (other - zeros[1])), list[Bits]()
     for start in range(0, k, shape[0]):
         lanes = np.arange(start, min(start + shape[0], k))
         a = np.full((len(lanes), k), zeros[0])
         a[np.arange(len(lanes)), lanes] = one
-        found.append(calls.ask(codes_of(a, calls.a), b))
+        found.append(calls.ask(whole_codes(calls.a, a), b))
     d = np.vstack(found)
     wrong = np.argwhere((d == base) & (d == wanted).any(0))
     if not len(wrong):
@@ -146,19 +135,13 @@ def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int
 def adds_units(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> bool:
     """Whether D is the number of lanes on which A and B are 1 above, or below, their zero points, of few of these."""
     (m, n, k), count = shape, min(shape[0], shape[2], UNITS)
-    one, other = (
-        zero + 1 if zero < ends_of(fmt)[1] else zero - 1 for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
-    )
+    one, other = _beside(calls, zeros)
     a = np.full((m, k), zeros[0])
     for row in range(count):
         a[row, : row + 1] = one
-    d = calls.ask(codes_of(a, calls.a), codes_of(np.full((k, n), other), calls.b))[:count]
-    wanted = codes_of(np.arange(1, count + 1) * (one - zeros[0]) * (other - zeros[1]), calls.d)
+    d = calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, np.full((k, n), other)))[:count]
+    wanted = whole_codes(calls.d, np.arange(1, count + 1) * (one - zeros[0]) * (other - zeros[1]))
     return bool((d == wanted[:, None]).all())
-
-
-GENTLE = 31
-"""Size of B less its zero point at most where a sum is dialled: four products of it and a byte fit into 16 bits."""
 
 
 def dialled(
@@ -167,7 +150,7 @@ def dialled(
     """A (of as many rows as there are sums), B (K, N), and which rows of D are these sums of A and B less their zero
     points: those that so many products reach."""
     n, k = shape
-    (low_a, high_a), (low_b, high_b) = ends_of(calls.a), ends_of(calls.b)
+    (low_a, high_a), (low_b, high_b) = integer_range(calls.a), integer_range(calls.b)
     least, most = low_a - zeros[0], high_a - zeros[0]
     up, down = min(GENTLE, high_b - zeros[1]), max(-GENTLE, low_b - zeros[1])
     kinds = [each for each in (up, down) if each]
@@ -178,4 +161,4 @@ def dialled(
         taken = np.clip((abs(left) // abs(factor)) * np.sign(left) * np.sign(factor), least, most)
         a[:, lane], left = taken, left - taken * factor
     b = np.broadcast_to((factors + zeros[1])[:, None], (k, n))
-    return codes_of(a + zeros[0], calls.a), codes_of(b, calls.b), left == 0
+    return whole_codes(calls.a, a + zeros[0]), whole_codes(calls.b, b), left == 0
