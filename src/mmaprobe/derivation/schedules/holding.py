@@ -16,6 +16,9 @@ from mmaprobe.probing.gemm.sizes import narrow
 
 SHAPES = ((67, 95, 2.3), (13, 16, 1.0), (45, 29, 3.7), (101, 64, 0.31), (24, 130, 1.7), (9, 11, 5.1))
 """M, N, and K as a multiple of the one that was named."""
+OF_ZEROS = 3
+"""The shape at which signs of zeros are held, too, at a K that is odd where the one that was named is even, or even: a
+library that fills an odd K up with a zero adds it to what was -0."""
 GROUPED = 4
 """Lanes that instructions of integers add at a time: of K every remainder is held."""
 KINDS = ("normal", "cancelling", "tiny")
@@ -58,9 +61,12 @@ def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], r
         lanes = lanes - lanes % GROUPED + number % GROUPED if calls.of_integers else lanes | 1
         lanes = max(1, min(lanes, max(MOST_K, k)))
         m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
-        for kind in kinds if calls.of_integers else [kinds[number % len(kinds)]]:
+        wanted = [(kind, lanes) for kind in (kinds if calls.of_integers else [kinds[number % len(kinds)]])]
+        if number == OF_ZEROS and not calls.of_integers:
+            wanted.append(("zeros", lanes + (lanes + k + 1) % 2))
+        for kind, length in wanted:
             try:
-                found.append(_compare(calls, model, (m, n, lanes), kind, rng))
+                found.append(_compare(calls, model, (m, n, length), kind, rng))
             except UsageError:
                 break  # the product has no such shape
     return found

@@ -104,15 +104,21 @@ def zero_rows(calls: ProductCalls, k: int) -> list[tuple[Bits, Bits]]:
     them, negative products that vanish, so that a partial sum is -0: added to +0 it is +0.  Of a narrow D also one
     negative product that it rounds to -0: where partial sums are rounded so before they are added, D is +0."""
     found: list[tuple[Floats, Floats]] = [(np.full(k, -0.0), np.ones(k))]
-    side = (least_exponent(formats.get(WIDE) if narrow(calls.d) else calls.d) - 2) // 2
-    if side >= max(least_exponent(calls.a), least_exponent(calls.b)):
-        found.append((np.full(k, -np.ldexp(1.0, side)), np.full(k, np.ldexp(1.0, side))))
+    vanishing = vanishing_factor(calls)
+    if vanishing is not None:
+        found.append((np.full(k, -vanishing), np.full(k, vanishing)))
     if narrow(calls.d):
-        vanishing, side = least_exponent(calls.d) - 2, least_exponent(calls.d) // 2
+        below, side = least_exponent(calls.d) - 2, least_exponent(calls.d) // 2
         x, y = np.zeros(k), np.ones(k)
-        x[0], y[0] = -np.ldexp(1.0, side), np.ldexp(1.0, vanishing - side)
+        x[0], y[0] = -np.ldexp(1.0, side), np.ldexp(1.0, below - side)
         found.append((x, y))
     return [(calls.bits(x, calls.a), calls.bits(y, calls.b)) for x, y in found]
+
+
+def vanishing_factor(calls: ProductCalls) -> float | None:
+    """A power of two of A and B whose square every sum rounds to zero; None where the formats have none."""
+    side = (least_exponent(formats.get(WIDE) if narrow(calls.d) else calls.d) - 2) // 2
+    return float(np.ldexp(1.0, side)) if side >= max(least_exponent(calls.a), least_exponent(calls.b)) else None
 
 
 def ask_equal_rows(calls: ProductCalls, m: int, n: int, x: Bits, y: Bits) -> EqualRows:

@@ -7,7 +7,7 @@ import numpy as np
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Floats, ProductCalls
-from mmaprobe.probing.gemm.elements import draw_matrices
+from mmaprobe.probing.gemm.elements import draw_matrices, vanishing_factor
 from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, integer_operands
 from mmaprobe.probing.gemm.sizes import live_parts, masks, most_lanes, window
 
@@ -16,9 +16,10 @@ FAMILIES = ("masks", "normal", "cancelling", "tiny", "zeros", "specials", "oppos
 
 ``masks``: +M in each row and -M in each column beside units, which no two orders of adding answer alike (``sizes``).
 ``cancelling``: magnitudes far apart, of both signs.  ``tiny``: products about the smallest normal number, and zeros.
-``zeros``: zeros of both signs and ones, and sums of -0 alone.  ``specials``: normal values, infinities, NaNs and the
-largest numbers.  ``opposed``: every product has its negative on another lane, so that D is what the additions rounded
-off; a D of few bits, which hides that beside a sum, shows it.
+``zeros``: zeros of both signs and ones, sums of -0 alone, and of negative products that vanish, where the formats have
+them.  ``specials``: normal values, infinities, NaNs and the largest numbers.  ``opposed``: every product has its
+negative on another lane, so that D is what the additions rounded off; a D of few bits, which hides that beside a sum,
+shows it.
 """
 SPREAD = 20
 """Powers of two, up and down, that cancelling values are spread over at most."""
@@ -49,6 +50,9 @@ def operands(
     a, b = _values(family, (m, k), calls.a.max_exponent, k, rng), _values(family, (k, n), calls.b.max_exponent, k, rng)
     if family == "zeros":
         a[::2], b[:, ::2] = -0.0, 1.0
+        vanishing = vanishing_factor(calls)
+        if vanishing is not None:
+            a[1::4], b[:, 1::4] = -vanishing, vanishing
     return calls.bits(a, calls.a), calls.bits(b, calls.b)
 
 
