@@ -79,6 +79,8 @@ def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
         step = replace(step, beyond="fma" if step.by == "multiply_add" else "multiply_add")
     promotions = st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide))
     promotion = None if own.rest == "after" else draw(promotions)
+    if not dot and own.count == 1 and promotion is None:
+        step = replace(step, filled=draw(st.integers(1, 4)))
     tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"
     return GemmKernel(name, draw(ranges | shared), join, own, step, promotion, tail)
 

@@ -89,6 +89,14 @@ def test_steps_and_starts_are_told_apart_by_values(by: Any, first: Any) -> None:
     assert (kernel.join.start == "first" and kernel.accumulators.start == "product") == (first == "first")
 
 
+def test_what_ranges_are_filled_up_to_is_found() -> None:
+    plain = alone(Ranges("uniform", 24), Accumulators("f32"), Join("f32", start="first"))
+    found = identify(Modelled(replace(plain, kernels=(replace(plain.kernels[0], step=GemmStep(filled=4)),))))
+    assert (found.status, found.schedule and found.schedule.kernels[0].step) == ("exact", GemmStep(filled=4))
+    refuted = {each.value: each.verdict for each in found.kinds[0].neighbours if each.field == "step.filled"}
+    assert refuted == dict.fromkeys("2358", "refuted")
+
+
 def lost_tail(a: Any, b: Any, d: Any) -> Any:
     """Lanes beyond whole sixteens are not added."""
     k = a.shape[1] // 16 * 16

@@ -25,8 +25,10 @@ from mmaprobe.parameters.lookup import load
 from mmaprobe.parameters.schedule import (
     Accumulators,
     Bands,
+    GemmKernel,
     GemmStep,
     Join,
+    Promotion,
     Ranges,
     Region,
     Schedule,
@@ -234,6 +236,15 @@ def test_primitives_in_many_steps_are_one_after_the_other() -> None:
     assert (models.gemm(made)(a, b).view(np.uint32) == d[0]).all()
 
 
+def test_a_range_is_filled_up_by_products_of_zeros() -> None:
+    """Negative products that vanish are -0; those of the last range, of 3 of 4 or 5 of 8, become +0 by the zeros."""
+    own = GemmKernel("own", Ranges("uniform", 8), Join("f32", start="first"), Accumulators("f32"), GemmStep(filled=4))
+    made = Schedule("f32", "f32", "f32", Scope("none"), (own,), (Region("own", rest=True),))
+    a = np.full((1, 16), -1e-30, np.float32)
+    answers = {k: np.signbit(models.gemm(made)(a[:, :k], -a.T[:k])).all() for k in (3, 4, 8, 12, 13, 15, 16)}
+    assert [k for k, minus in answers.items() if minus] == [4, 8, 12, 16]
+
+
 def test_lanes_beyond_a_range_are_zeros() -> None:
     """Ranges of 24 in steps of 16 are ranges of 32 whose last 8 products are of zeros."""
     rng, step = np.random.default_rng(12), GemmStep("primitive", "sm_90a", "HGMMA.F32[f16,f16->f32,k16]")
@@ -364,6 +375,9 @@ BROKEN: list[tuple[Callable[[], object], str]] = [
     (lambda: GemmStep("fma", beyond="fma"), "beyond is fma; fma takes alike or the other one"),
     (lambda: replace(DOT, beyond="fma"), "beyond is fma; primitive takes alike alone"),
     (lambda: replace(PLAIN, step=GemmStep(beyond="multiply_add")), "without a block of accumulators no products are"),
+    (lambda: GemmStep(filled=0), "filled is 0; it must be a whole number from 1 to 64"),
+    (lambda: replace(PLAIN, accumulators=Accumulators("f32", 2), step=GemmStep(filled=2)), "1 of all but ranges of"),
+    (lambda: replace(PLAIN, promotion=Promotion(2, "f32"), step=GemmStep(filled=2)), "without promotion"),
     (lambda: replace(DOT, order=(0, 0)), "order is [0, 0]; it must be a permutation"),
     (lambda: models.gemm(replace(ONE, kernels=(OTHER,))), "kernel plain: x86-64 knows no datapath of 'VDPBF16PS'"),
     (lambda: models.gemm(replace(ONE, kernels=(replace(PLAIN, step=DOT),))), "A bf16, B bf16, accumulator f32, the"),

@@ -213,7 +213,10 @@ class Element:
         total = sums[0]
         for each in sums[1:]:
             total = add(total, each, held)
-        return convert(self.onto(total, after), held, self.kernel["join"]["format"])
+        total = self.onto(total, after)
+        if len(lanes) % self.kernel.get("step", {}).get("filled", 1):
+            total = fma((self.schedule["a"], 0), (self.schedule["b"], 0), total, held)
+        return convert(total, held, self.kernel["join"]["format"])
 
     def promoted(self, steps: list[range], promotion: Table) -> int:
         total = 0

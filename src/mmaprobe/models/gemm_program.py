@@ -322,6 +322,9 @@ class _Kernel:
         values = (partial(self._accumulator, rule.steps(number, steps), lanes) for number in order)
         (_chained if rule.join == "chain" else _pairwise)(self.out, values, held)
         self._add_steps(rule.after(steps), lanes, False)
+        if len(lanes) % self.made.step.filled:
+            self.out.zero(held)
+            self.out.add(held)
         self.out.convert(held, self.made.join.format)
 
     def _accumulator(self, steps: tuple[Dealt, ...], lanes: range) -> None:

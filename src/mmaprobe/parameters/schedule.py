@@ -44,6 +44,8 @@ LAYOUTS = ("NN", "NT", "TN", "TT")
 """How A and B are stored: as they are, or (T) with rows and columns exchanged."""
 MOST_SCALES = 2
 """Scales of a promotion at most: of A and of B."""
+MOST_FILLED = 64
+"""Largest number that a range is filled up to a multiple of."""
 _AXES = {"m": "M", "n": "N", "k": "K", "batch": "the batch"}
 _READ_BY: dict[str, tuple[str, ...]] = {
     "whole": (), "uniform": ("length",), "halve_last": ("length", "half", "unit"),
@@ -286,6 +288,9 @@ class GemmStep:
 
     ``beyond``: what adds the products beyond the last whole block of a range where that is another one than ``by``:
     compilers turn the loop over blocks, and the one over what is left, into different code.
+
+    ``filled``: a range goes on to a multiple of so many products with those of +0 and +0: a sum of -0 becomes +0 by
+    them, and no other one is changed.
     """
 
     by: Literal["fma", "multiply_add", "primitive"] = field(default="fma", metadata=says("what adds products"))
@@ -295,9 +300,11 @@ class GemmStep:
     beyond: Literal["alike", "fma", "multiply_add"] = field(
         default="alike", metadata=says("what adds products beyond the last whole block")
     )
+    filled: int = field(default=1, metadata=says("products to a multiple of which a range is filled up by zeros"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
+        checks.whole("filled", self.filled, 1, MOST_FILLED)
         for name in ("architecture", "primitive"):
             value = getattr(self, name)
             if not isinstance(value, str) or bool(value) != (self.by == "primitive"):
@@ -377,6 +384,12 @@ class GemmKernel:
             raise UsageError(f"beyond is {self.step.beyond}; without a block of accumulators no products are beyond")
         if self.promotion is not None and self.accumulators.rest == "after":
             raise UsageError("rest of accumulators is after; what is promoted has no steps after the sum")
+        alone = self.step.by != "primitive" and self.accumulators.count == 1 and self.promotion is None
+        if self.step.filled > 1 and not alone:
+            raise UsageError(
+                f"filled is {self.step.filled}; it must be 1 of all but ranges of one accumulator, of single products, "
+                "without promotion"
+            )
 
 
 @dataclass(frozen=True)

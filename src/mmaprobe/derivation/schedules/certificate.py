@@ -33,6 +33,7 @@ EQUAL = {
     ("join", "format"): "there is one range, which is added to nothing before D rounds it",
     ("step", "by"): "every product of an element of A and one of B is exact",
     ("step", "beyond"): "every product of an element of A and one of B is exact",
+    ("step", "filled"): "no sum is -0, for every accumulator starts from +0 and no sum vanishes, or +0 is added to it",
     ("ranges", "unit"): "no K is cut into halves",
 }
 """Why a field may be without effect, where its kernel is such."""
@@ -135,8 +136,9 @@ def _beside_order(kernel: GemmKernel) -> tuple[object, ...]:
 def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) -> str:
     """Why a field has no effect in this kernel."""
     own = kernel.accumulators
+    positive = own.start == "zero" and _never_minus_zero(kernel, formats)
     holds = {
-        ("join", "start"): own.start == "zero" and _never_minus_zero(kernel, formats),
+        ("join", "start"): positive,
         ("accumulators", "start"): kernel.join.start == "zero",
         ("accumulators", "join"): own.count < 3,
         ("accumulators", "run"): own.count == 1,
@@ -146,6 +148,7 @@ def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) 
         ("join", "format"): kernel.ranges.cut == "whole" and kernel.join.start == "first",
         ("step", "by"): formats.exact(own.format),
         ("step", "beyond"): formats.exact(own.format),
+        ("step", "filled"): positive or kernel.join.start == "zero",
         ("ranges", "unit"): kernel.ranges.cut not in ("halve_last", "halve_short", "ceil_split"),
     }
     return EQUAL[place, name] if holds.get((place, name)) else ""

@@ -18,7 +18,7 @@ from mmaprobe.derivation.schedules.pairs import ClassView, view_of
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
 from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
-from mmaprobe.derivation.schedules.values import Formats, agreeing, telling
+from mmaprobe.derivation.schedules.values import Formats, agreeing, filled_up, telling
 from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
@@ -228,8 +228,12 @@ class _Search:
             return "no step of single products gives its bits"
         if not holds_at_edges(steps[0], view, self._formats, self._k, self._rng):
             return "no step of single products gives its bits of tiny values"
-        kind.kernel = steps[0]
-        kind.neighbours = certify(steps[0], kind.readings, kind.asked, kind.mask, self._formats)
+        filled, more = filled_up(steps[0], self._formats, self._calls, self._k, kind.mask)
+        kind.asked += more
+        if not filled:
+            return "no step of single products gives its bits of negative products that vanish"
+        kind.kernel = filled[0]
+        kind.neighbours = certify(filled[0], kind.readings, kind.asked, kind.mask, self._formats)
         return ""
 
     def _told_apart(self, kernel: GemmKernel, kind: ElementClass) -> list[GemmKernel]:

@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe import formats as number_formats
+from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, GemmStep, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.elements import EqualRows, draw_rows, largest_rows, least_rows
+from mmaprobe.probing.gemm.elements import (
+    EqualRows,
+    ask_equal_rows,
+    draw_rows,
+    largest_rows,
+    least_rows,
+    zero_rows,
+)
 from mmaprobe.probing.gemm.sizes import WIDE, least_exponent, narrow
 
 STEPS: tuple[Literal["fma", "multiply_add"], ...] = ("fma", "multiply_add")
@@ -23,6 +31,8 @@ STARTS = ("zero", "product")
 FIRSTS = ("zero", "first")
 FEW = 6
 """Lanes, the last ones of a range, that values about the smallest number are on at least."""
+FILLED = (1, 2, 4, 8, 16)
+"""Numbers that ranges may be filled up to a multiple of."""
 TRIED = 64
 """Rows that are tried at most before a call is made to tell kernels apart."""
 
@@ -102,6 +112,32 @@ def telling(
         if len({computed(each, formats, [asked])[0] for each in living}) > 1:
             return x, y
     return None
+
+
+def filled_up(
+    kernel: GemmKernel, formats: Formats, calls: ProductCalls, k: int, mask: NDArray[np.bool_]
+) -> tuple[list[GemmKernel], list[EqualRows]]:
+    """The kernel with every number that ranges may be filled up to a multiple of, and the calls that tell: negative
+    products that vanish, at K with remainders."""
+    try:
+        living = [replace(kernel, step=replace(kernel.step, filled=number)) for number in FILLED]
+    except UsageError:
+        return [kernel], []  # of such ranges the record has no other number
+    asked, most, (m, n) = list[EqualRows](), max(FILLED), mask.shape
+    for less in FILLED[:-1]:
+        lanes = max(k - k % most, most) - less
+        x, y = zero_rows(calls, lanes)[:2][-1]
+        row = EqualRows(x, y, np.zeros((0, 0), calls.d.dtype))
+        told = [computed(each, formats, [row])[0] for each in living]
+        if len(set(told)) < 2:
+            continue
+        try:
+            asked.append(ask_equal_rows(calls, m, n, x, y))
+        except UsageError:
+            break  # the product has no such K
+        seen = _one(asked[-1].d[mask])
+        living = [each for each, value in zip(living, told, strict=True) if value == seen]
+    return living, asked
 
 
 def _lazily(kernel: GemmKernel, formats: Formats, asked: Sequence[EqualRows]) -> Iterator[int]:

@@ -89,7 +89,8 @@ def order_words(kernel: GemmKernel) -> str:
 def step_words(kernel: GemmKernel) -> str:
     """What is added to an accumulator at a time."""
     words = {"fma": "fused multiply-add", "multiply_add": "rounded product, rounded sum"}
-    return words.get(kernel.step.by, kernel.step.primitive)
+    filled = f", filled up with zeros to whole {kernel.step.filled}s" if kernel.step.filled > 1 else ""
+    return words.get(kernel.step.by, kernel.step.primitive) + filled
 
 
 def _ranges(kernel: GemmKernel) -> str:
