@@ -125,6 +125,7 @@ def test_where_there_is_none(which: str, error: type[Exception], said: str, monk
         visible_gpus(which)
 
 
+@pytest.mark.long
 def test_the_command_runs_a_process_for_each(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

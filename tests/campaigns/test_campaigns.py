@@ -328,6 +328,7 @@ def test_canaries_of_tiles_are_reported(name: str) -> None:
     assert check_canary(device, device, lookup.instruction(name), 1) > 0
 
 
+@pytest.mark.long
 def test_an_engine_of_processes_makes_the_same(tmp_path: Path, dated: None) -> None:
     options = CampaignOptions(seed=3, out=tmp_path / "two", shards=4, engine=EngineOptions(workers=2))
     campaign = carry_out(X86, X86, PLAN, options)

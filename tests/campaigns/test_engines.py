@@ -119,6 +119,7 @@ def test_ctrl_c_leaves_no_job_of_slurm(slow: tuple[str, Path], tmp_path: Path, m
         subprocess.run([str(SCRIPT), "stop", str(at)], check=True)
 
 
+@pytest.mark.long
 def test_a_campaign_is_gone_on_with_that_has_no_shard_yet(slow: tuple[str, Path], tmp_path: Path) -> None:
     device, plan = slow
     (tmp_path / "out" / SHARDS).mkdir(parents=True)

@@ -93,7 +93,7 @@ def test_by_shards_that_are_merged(name: str, tmp_path: Path) -> None:
     assert main(["merge", str(tmp_path / "out"), "--out", str(tmp_path / "all")]) == case.code
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", BY_ENGINES)
 def test_by_processes(name: str, tmp_path: Path) -> None:
     assert main([*words(CASES[name], tmp_path), "--workers", "2", "--shards", "2"]) == CASES[name].code

@@ -80,6 +80,7 @@ def test_a_folder_that_another_process_writes_is_refused(
     assert contents(out) == before
 
 
+@pytest.mark.long
 def test_of_two_campaigns_in_one_folder_the_first_one_ends(
     plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +165,7 @@ def small_disk(at: Path, kilobytes: int) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(at)], check=True)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_real_disk_that_is_full(plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
     assert main(words(plan, tmp_path / "calm", "--shards", "4")) == 0

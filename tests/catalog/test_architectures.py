@@ -75,6 +75,7 @@ def package_with(folder: Path, *lines: str) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_an_architecture_like_another_is_one_line(tmp_path: Path) -> None:
     made = package_with(tmp_path, 'sm_130a = { like = "sm_121a" }')
     command = [sys.executable, "-B", like_architecture.__file__, str(made), "sm_130a", "sm_121a"]

@@ -84,6 +84,7 @@ def test_an_id_out_of_the_ranges_names_one_instruction(arch: str) -> None:
         assert lowering(made, arch) == form.row.ways(picks, made, arch)[0]
 
 
+@pytest.mark.long
 def test_a_glob_counts_what_it_matches() -> None:
     """A form's count is the number of its ids that match, its first the first of them."""
     for glob in ("wgmma*n1?8k32.*", "wgmma.mma_async.sp.m64n24k64.s32.[su]8*", "*k8.*tf32{a=*neg_b*}"):

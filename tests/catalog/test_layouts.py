@@ -164,6 +164,7 @@ def test_amd_registers(row: dict[str, str]) -> None:
             assert found.lanes == int(row["wave"])
 
 
+@pytest.mark.long
 def test_packing() -> None:
     """A sample of every fragment: pack and unpack invert each other and touch no other bit."""
     assert {found.name for found in fragments()} == {record["name"] for record in layouts.records("fragment")}

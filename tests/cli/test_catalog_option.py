@@ -141,6 +141,7 @@ def test_what_is_derived_of_a_function_is_written_and_loads(acme: Path, capsys: 
     assert f"has no instruction 'dot'; it has {made}" in capsys.readouterr().err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("given", "code"), [(["--catalog", "acme.toml"], 0), ([], 4), (["--catalog", "no.toml"], 4)])
 def test_the_suites_take_it(acme: Path, given: list[str], code: int) -> None:
     Path("bare9.toml").write_text(to_text(replace(parameters(), catalog=())), "utf-8")

@@ -98,6 +98,7 @@ def test_output_that_is_full_or_closed_is_one_line(words: list[str]) -> None:
     assert (closed.returncode, closed.stderr) == (6, "mmaprobe: cannot write to standard output: it is closed\n")
 
 
+@pytest.mark.long
 def test_errors_that_cannot_be_written_keep_their_code() -> None:
     words = [sys.executable, "-m", "mmaprobe", "explain", "sm_90a", "nope", "1"]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, preexec_fn=lambda: os.close(2))

@@ -170,6 +170,7 @@ def test_progress_is_said_and_costs_are_counted() -> None:
         assert int(run_vectors(MODELS[DOT], DOT, one)[0]) == witness.d
 
 
+@pytest.mark.long
 def test_same_seed_same_derivation() -> None:
     first, again = (derive(MODELS[HMMA], HMMA, seed=4) for _ in range(2))
     assert first.form() == again.form()

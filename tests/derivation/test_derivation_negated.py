@@ -101,6 +101,7 @@ class Off:
         return found
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_the_closest_is_shown_by_vectors_that_were_asked() -> None:
     name, architecture = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16{neg_a}", "sm_90a"
     made = instruction(name, architecture)

@@ -161,6 +161,7 @@ def test_an_allowance_covers_both_parts() -> None:
     assert "(--allowance)" in short.reason
 
 
+@pytest.mark.long
 def test_what_is_wrong_without_random_bits_is_said_first() -> None:
     class Odd:
         name, concurrent = "odd", False

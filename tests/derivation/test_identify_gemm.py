@@ -132,6 +132,7 @@ def test_products_that_lie(change: Any, status: str, said: str) -> None:
     assert any(said in each for each in found.why)
 
 
+@pytest.mark.long
 def test_one_element_of_another_order_is_no_part_of_a_rule_that_misses_it() -> None:
     found = identify(Modelled(PLAIN, (6, 6, 90), change=wrong_tile))
     assert [int(kind.mask.sum()) for kind in found.kinds[:2]] == [35, 1]

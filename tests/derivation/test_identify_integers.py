@@ -99,6 +99,7 @@ def test_roundings_of_ties_are_told(rounding: Any, added: Any) -> None:
     assert differ(found, truth) == 0
 
 
+@pytest.mark.long
 def test_scales_of_columns_are_found_each() -> None:
     words = ("0x1.8p-9", "0x1.4p-10", "0x1.234p-9", "0x1p-8")
     for d in ("f32", "u8"):

@@ -44,11 +44,13 @@ def found_exact(truth: Schedule, k: int = 96) -> GemmKernel:
     return kind.kernel
 
 
+@pytest.mark.long
 def test_a_primitive_with_lanes_left_one_by_one() -> None:
     kernel = found_exact(stepped(of(MFMA, count=2, tail="scalar"), "f16"))
     assert (kernel.step.datapath(), kernel.accumulators.count, kernel.tail) == (MFMA.datapath(), 2, "scalar")
 
 
+@pytest.mark.long
 def test_which_product_a_lane_takes_is_read() -> None:
     kernel = found_exact(stepped(of(WMMA), "f16"))
     assert (kernel.step.datapath(), kernel.step.order) == (WMMA.datapath(), SPREAD)

@@ -67,6 +67,7 @@ def test_regions_of_a_shipped_schedule_and_what_it_has_no_shape_for() -> None:
     assert sorted(each.kernels[0].accumulators.count for each in found.orders) == [1, 2]
 
 
+@pytest.mark.long
 def test_threads_are_an_axis_of_their_own() -> None:
     found = map_product({1: Modelled(PLAIN), 2: Modelled(PAIRS)}, [(4, 8, 90)], {})
     assert [(row.threads, row.number[0, 0]) for row in found.rows] == [(1, 0), (2, 1)]

@@ -62,6 +62,7 @@ def test_d_is_that_of_the_model(home: str, name: str) -> None:
     assert not hip.images
 
 
+@pytest.mark.long
 def test_validation_against_the_model() -> None:
     """The shared way of all devices; a unit that rounds wrong is found."""
     model = open_model("gfx942")

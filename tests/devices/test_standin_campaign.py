@@ -94,6 +94,7 @@ def test_a_kernel_of_amd_that_proves_nothing(seed: Seed, said: str) -> None:
     check_fell_back(summary, said)
 
 
+@pytest.mark.long
 def test_the_command_tells_the_multiprocessors(capsys: pytest.CaptureFixture[str]) -> None:
     with plugged(StandIn(lies=Lies(40))):
         code = main(["validate", name(), "model:sm_90a", HALF, "--vectors", "6000", "--generator", "tie"])
@@ -121,6 +122,7 @@ def test_a_pack_without_it_or_with_another_one(tmp_path: Path) -> None:
     assert validated(StandIn(), pack=tmp_path).screening is None
 
 
+@pytest.mark.long
 def test_a_multiprocessor_that_lies_is_named() -> None:
     summary = validated(StandIn(lies=Lies(40, bit=3)))
     assert summary.screening is not None

@@ -87,6 +87,7 @@ def test_one_instruction_of_a_run_fails_alone(tmp_path: Path, monkeypatch: pytes
     assert '<error type="internal"' in junit.to_junit(summary_of(report))
 
 
+@pytest.mark.long
 def test_one_instruction_of_a_bring_up_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = validating.validate
 

@@ -105,6 +105,7 @@ def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("unfixed")
 def test_a_suite_draws_a_seed_and_prints_the_command_that_repeats_it(tmp_path: Path) -> None:
     report = tmp_path / "junit.xml"

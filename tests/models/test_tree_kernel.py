@@ -179,6 +179,7 @@ def random_tree(seed: int) -> Datapath:
     return Datapath(a, b, d if seed % 5 else None, d, k, tree, length, product=products, special=special, **operands)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("build", BUILDS)
 def test_random_trees_are_the_stages(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMAPROBE_ISA", build)

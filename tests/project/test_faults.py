@@ -96,6 +96,7 @@ def test_a_fault_is_killed_or_survives(checkout: Path, capsys: pytest.CaptureFix
     assert (checkout / "src" / "sum.py").read_text() == "def add(x, y):\n    return x + y\n"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("reason", "state"), [("x86.vpdpwssd needs avx512vnni", "absent"), ("no time for it", "survived")]
 )

@@ -55,6 +55,7 @@ def run(folder: Path, *words: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_loaded_is_counted_once(checkout: Path) -> None:
     """Though every worker loads it."""
     text = "import pytest\npytest.importorskip('cuda.bindings.absent')\n"
@@ -62,6 +63,7 @@ def test_a_file_that_cannot_be_loaded_is_counted_once(checkout: Path) -> None:
     assert "; 1 whole files want the CUDA wheels (" in run(checkout)[1]
 
 
+@pytest.mark.long
 def test_the_command_alone_says_in_one_line_what_did_not_run(checkout: Path) -> None:
     """With workers and without the same."""
     for words in ((), ("-n", "0"), ("-p", "no:xdist")):
@@ -99,6 +101,7 @@ def test_long_tests_run_when_they_are_asked_for(checkout: Path) -> None:
     assert "1 passed" in run(checkout, "tests/test_of_tests.py::test_of_nine[1]")[1]
 
 
+@pytest.mark.long
 def test_of_long_parameters_others_run_each_day(checkout: Path) -> None:
     """Every one in as many days as are left out of; a test without parameters one day in three."""
     days = [
@@ -110,6 +113,7 @@ def test_of_long_parameters_others_run_each_day(checkout: Path) -> None:
     assert sum("PASSED tests/test_of_tests.py::test_long" in said for said in days) == 1
 
 
+@pytest.mark.long
 def test_equipped_is_not_skipped(checkout: Path) -> None:
     """What CI installed must be there; a name that nothing needs is refused."""
     code, said = run(checkout, "-n", "0", "--equipped", "g++,corpus")
@@ -138,6 +142,7 @@ def test_every_need_names_the_command_that_gets_it(name: str) -> None:
     assert NEEDS[name].command.split()[0] in ("pip", "apt", "nox", "MMAPROBE_CORPUS=FOLDER", "MMAPROBE_ROWS=FOLDER")
 
 
+@pytest.mark.long
 def test_a_file_that_is_skipped_whole_says_what_it_needs() -> None:
     """CI runs what the stranger lacked the tools for by its mark: a file that cannot be imported without a module, and
     does not say so itself, would run nowhere."""

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MASKS = ("sign_mask", "infinity_code", "nan_code", "quiet_bit", "largest")
 """Numbers of a format, which have 64 bits where it has."""
@@ -21,6 +23,7 @@ def _bare(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in MASKS
 
 
+@pytest.mark.long
 def test_a_choice_takes_no_mask_as_it_is() -> None:
     """NumPy from 2.5 on makes an int64 of a Python number in ``np.where``, and raises where that is too small."""
     found = [

@@ -137,6 +137,7 @@ def test_the_doctor_names_a_build_that_was_left_out(monkeypatch: pytest.MonkeyPa
     assert row["command"] == "pip install --force-reinstall -C cmake.define.MMAPROBE_BUILDS=all ."
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("stale", ["del _native.generator_versions", "_native.generator_versions = lambda: []"])
 def test_a_module_of_other_sources_is_refused(stale: str) -> None:
     """One from before a family was there, or before it said so, makes other vectors without a word."""

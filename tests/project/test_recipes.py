@@ -175,6 +175,7 @@ def night(place: Path, names: tuple[str, ...], **environment: str) -> dict[str, 
     return {name: shell(place, steps[name], {"mmaprobe": RUNS, "gh": GH}, **given)[0] for name in names}
 
 
+@pytest.mark.long
 def test_a_night_on_a_model_device(place: Path) -> None:
     """The first one, without a night before it."""
     codes = night(place, ("validate", "last green night", "gate", "summary"))
@@ -187,6 +188,7 @@ def test_a_night_on_a_model_device(place: Path) -> None:
     assert (place / "evidence" / "manifest.json").exists()
 
 
+@pytest.mark.long
 def test_a_night_on_a_device_that_differs_is_red_and_has_its_page(place: Path) -> None:
     (place / "mine.toml").write_text(PLAN.replace("x86.pmadd*", "x86.dpps").replace("= 2\n", "= 1\n"))
     wrong = "mutant:x86-64+intel/DPPS[f32,f32->f32]/tree.x.to.rounding=RZ"
@@ -195,6 +197,7 @@ def test_a_night_on_a_device_that_differs_is_red_and_has_its_page(place: Path) -
     assert "| `x86.dpps` | mismatch |" in (place / "page.md").read_text()
 
 
+@pytest.mark.long
 def test_a_second_night_is_held_against_the_first(place: Path) -> None:
     assert night(place, ("validate",)) == {"validate": 0}
     (place / "evidence").rename(place / "before")

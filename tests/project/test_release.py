@@ -33,6 +33,7 @@ def test_every_file_says_the_version_of_the_tag(capsys: pytest.CaptureFixture[st
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_no_other_file_names_the_version() -> None:
     """What the tag is not held against does not say it: nothing is left behind by a release."""
     version = re.escape(PROJECT["project"]["version"])

@@ -36,6 +36,7 @@ def forget() -> None:
                 value.cache_clear()
 
 
+@pytest.mark.long
 def test_two_derivations_cost_and_answer_the_same_in_either_order() -> None:
     """Answer, certificate, tiles, launches and units of work, with caches full of the other's programs and empty."""
     seen: dict[int, list[tuple[object, ...]]] = {ANSWERED: [], ENDED: []}

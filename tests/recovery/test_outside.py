@@ -38,7 +38,7 @@ BY_CHANCE = ("stochastic?", "history?", "flaky?p=0.01&", "flaky?p=0.0001&")
 EVERYWHERE = ("stochastic?", "flaky?p=0.01&")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ASKED)
 @pytest.mark.parametrize("fault", [*ALWAYS_THE_SAME, *BY_CHANCE])
 def test_a_fault_is_never_derived(fault: str, form: str) -> None:

@@ -74,6 +74,7 @@ def test_what_is_argued_to_be_the_same_function_is(seed: int) -> None:
 # --- the sampler
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_what_is_drawn_is_a_datapath(source: random.Random) -> None:

@@ -64,6 +64,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     return file.read_text("utf-8")
 
 
+@pytest.mark.long
 def test_it_shows_what_was_found(generations: PairedUnits, text: str) -> None:
     page, apart = Page(text), [pair for pair in generations.pairs if not pair.same]
     assert page.attributes["data-pair"] == len(apart) == 23

@@ -48,6 +48,7 @@ def run(tmp_path: Path) -> Run:
     return Run(AMD, tmp_path)
 
 
+@pytest.mark.long
 def test_a_memory_fault_ends_the_child(run: Run) -> None:
     """ROCm's runtime ends the whole process; that is the instruction's failure, and the bring-up goes on."""
     run, gpu = run.both(), FakeHip()

@@ -53,6 +53,7 @@ def test_all_of_it(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
 # Ends, and going on
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on(run: Run) -> None:
     """The process ends at once, in the middle of a launch; what was written is whole and is not asked again."""
     child = os.fork()
@@ -73,6 +74,7 @@ def test_a_spent_budget_goes_on(run: Run, capsys: pytest.CaptureFixture[str]) ->
     assert run(None, "--resume") == 0
 
 
+@pytest.mark.long
 def test_a_gpu_that_goes_away_mid_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 5 and the command to type; the step before is whole; on a GPU that is back the run goes on."""
     assert run(breaks(run.vendor.gpu(), LATER, "bus")) == 5
@@ -85,6 +87,7 @@ def test_a_gpu_that_goes_away_mid_run(run: Run, capsys: pytest.CaptureFixture[st
     assert [len(step.slices) for step in run.store.steps.values()] == [1, 2, 1]
 
 
+@pytest.mark.long
 def test_a_launch_that_hangs_and_goes_on_running(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """It is this instruction's failure and the end of this run, but not the other instruction's failure."""
     run, vendor = run.both(), run.vendor
@@ -98,6 +101,7 @@ def test_a_launch_that_hangs_and_goes_on_running(run: Run, capsys: pytest.Captur
     assert "did not end within 0.05 s" in failed(run)
 
 
+@pytest.mark.long
 def test_a_failure_that_stays(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Where every call answers it from there on, the run ends and no other instruction is blamed."""
     run, vendor = run.both(), run.vendor
@@ -114,6 +118,7 @@ def test_a_failure_that_stays(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     assert "(700)" in failed(run)
 
 
+@pytest.mark.long
 def test_another_process_takes_the_memory(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """No instruction is to blame: once there is room again the run goes on."""
     gpu = run.vendor.gpu()
@@ -124,6 +129,7 @@ def test_another_process_takes_the_memory(run: Run, capsys: pytest.CaptureFixtur
     assert run(None, "--resume") == 0
 
 
+@pytest.mark.long
 def test_another_process_takes_the_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From the start; or after one instruction's failure, when the context was given up.  AMD has no such mode."""
     before, gpu = Run(NVIDIA, tmp_path / "before"), NVIDIA.gpu(mode=3)
@@ -140,6 +146,7 @@ def test_another_process_takes_the_gpu(tmp_path: Path, capsys: pytest.CaptureFix
     assert (run.statuses()["layouts"], set(run.store.parts)) == ("finished", {NVIDIA.signed})
 
 
+@pytest.mark.long
 def test_errors_of_memory_mid_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """The answers look right and are thrown away; a later run finds them anew."""
     around = run.vendor.around()
@@ -236,6 +243,7 @@ def test_a_first_run_that_hangs(run: Run) -> None:
     assert not gpu.launches
 
 
+@pytest.mark.long
 def test_a_first_run_that_hangs_condemns_no_other(run: Run) -> None:
     """Its child ends with it: the forms after it get answers, in this run."""
     run, vendor = run.both(), run.vendor
@@ -244,6 +252,7 @@ def test_a_first_run_that_hangs_condemns_no_other(run: Run) -> None:
     assert "hung" in failed(run)
 
 
+@pytest.mark.long
 def test_a_gpu_lost_in_a_child_ends_the_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """No form is blamed for it; once the GPU is back the run goes on."""
     assert run(None, trial="yes", child="ecc") == 5
@@ -256,12 +265,14 @@ def test_first_runs_in_a_child(run: Run) -> None:
     assert run(None, trial="yes") == 0
 
 
+@pytest.mark.long
 def test_a_multiprocessor_that_lies(run: Run) -> None:
     """Its answers do not repeat: exit code 5, and no instruction counts as equal."""
     assert run(run.vendor.gpu(lies=Lies(multiprocessor=77))) == 5
     assert "do not repeat: one vector was answered" in failed(run)
 
 
+@pytest.mark.long
 def test_a_multiprocessor_that_begins_to_lie_is_named(
     run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,6 +294,7 @@ def test_a_multiprocessor_that_begins_to_lie_is_named(
     assert f"; {found['multiprocessors']['wrong']['19']} wrong on {vendor.multiprocessor} 19" in said
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("fault", "ends"), [("never", 0), ("hang", 5)])
 def test_a_campaign_that_fails_condemns_no_form(
     run: Run, fault: str, ends: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -305,6 +317,7 @@ def test_a_campaign_that_fails_condemns_no_form(
     assert not any("multiprocessors" in each for each in part.validation["runs"])
 
 
+@pytest.mark.long
 def test_a_unit_that_is_not_the_shipped_one(
     vendor: Vendor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

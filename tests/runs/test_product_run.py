@@ -27,6 +27,7 @@ def ran(*words: str, out: Path) -> int:
     return main(["run", "--seed", "1", "--out", str(out), *words])
 
 
+@pytest.mark.long
 def test_a_product_that_is_its_schedule_is_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The step, the schedule and the summary are evidence, which is read again as it was."""
     out = tmp_path / "e"
@@ -56,6 +57,7 @@ def test_a_product_that_is_another_is_1(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["evidence", "verify", str(out)]) == 1
 
 
+@pytest.mark.long
 def test_a_schedule_is_found_and_held(tmp_path: Path) -> None:
     made = alone(Ranges("uniform", 24), Accumulators("f32", 2), Join("f32"))
     (tmp_path / "x.toml").write_text(to_text(made), "utf-8")

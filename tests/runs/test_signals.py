@@ -160,6 +160,7 @@ def test_by_steps_in_the_middle_of_a_validation(tmp_path: Path, slow: Slow) -> N
     assert {name: step.status for name, step in steps.items()} == {"survey": "finished", "validation": "partial"}
 
 
+@pytest.mark.long
 def test_a_suite_ends_too(tmp_path: Path, stuck: Slow) -> None:
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "validation", "--seed", "1"]
     words += ["--device", stuck.name, "--junit-xml", str(tmp_path / "junit.xml")]

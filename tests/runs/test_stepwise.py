@@ -171,6 +171,7 @@ def test_what_is_handed_on(tmp_path: Path) -> None:
     assert summary.vectors >= 1000 + len(entry.witnesses)
 
 
+@pytest.mark.long
 def test_measured_on_hardware_alone(tmp_path: Path) -> None:
     """What silicon shows is measured, under the run's id; what its emulator does is not, and every report says so."""
     identity = {"architecture": "sm_90a", "uuid": "GPU-1"}

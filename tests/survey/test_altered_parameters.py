@@ -55,6 +55,7 @@ def test_the_written_file_is_a_device(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"edited is {file} with tree.fraction_bits=25 in 1 primitive" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_it_is_a_page_too(tmp_path: Path) -> None:
     assert main([*ONE_LESS, "--html", str(tmp_path / "p.html")]) == 1
     page = Page((tmp_path / "p.html").read_text("utf-8"))

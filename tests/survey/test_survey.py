@@ -86,6 +86,7 @@ def test_a_datapath_is_derived_once_and_the_others_are_shown_equal() -> None:
     assert WIDE in {row.instruction.id for row in found.of("equal") if row.datapath == dense.datapath}
 
 
+@pytest.mark.long
 def test_what_differs_is_derived_too() -> None:
     path = datapath_for("sm_90a", next(i for i in HOPPER.instructions() if i.id == WIDE))
     device = OneOff(WIDE, mutate(path, "tree.fraction_bits", "23"))
@@ -135,6 +136,7 @@ def test_a_twin_that_loses_a_subnormal_c_where_products_cancel_is_not_equal() ->
         assert row.launches == 2
 
 
+@pytest.mark.long
 def test_an_emulated_form_is_what_its_lowering_makes_of_the_primitive_inside() -> None:
     found = surveyed("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16")
     inside, emulated = found.rows
@@ -221,6 +223,7 @@ def test_writing_is_deterministic_and_check_speaks_meaning(tmp_path: Path, capsy
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.long
 def test_a_glob_is_checked_against_the_shipped_file(capsys: pytest.CaptureFixture[str]) -> None:
     pattern = PLAIN.replace(".f32.f16", ".f3?.f16")
     assert main(["derive", pattern, "-d", "model:sm_90a", "--check", "--json"]) == 0

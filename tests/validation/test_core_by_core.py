@@ -65,6 +65,7 @@ def test_a_core_that_takes_no_thread_and_a_system_without_pinning_are_named(monk
         validate_cores(open_device(MODEL), open_device(MODEL), MADE, 10)
 
 
+@pytest.mark.long
 def test_the_plan_sdc_takes_every_core_and_every_generator(tmp_path: Path) -> None:
     plan = tomllib.loads((ROOT / "src/mmaprobe/campaigns/plans/sdc.toml").read_text())
     assert plan["cores"] is True

@@ -160,6 +160,7 @@ def test_a_block_is_a_tile(form: tuple[str, str]) -> None:
     assert int(run_vectors(model, made, regenerate(recipe, made))[0]) == expected
 
 
+@pytest.mark.long
 def test_a_wrong_model_is_seen_and_shrunk() -> None:
     """The reference rounds otherwise than the unit."""
     reference = DatapathDevice(MADE, mutate(datapath_for("sm_90a", MADE), "tree.fraction_bits", "24"))

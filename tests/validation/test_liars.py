@@ -163,6 +163,7 @@ TWO = "mma.sync.aligned.m16n8k8.row.col.f??.f16.f16.*"
 BROKEN, SOUND = (f"mma.sync.aligned.m16n8k8.row.col.{d}.f16.f16.{d}" for d in ("f16", "f32"))
 
 
+@pytest.mark.long
 def test_a_broken_layout_is_the_result_of_its_instruction_and_the_run_goes_on(tmp_path: Path) -> None:
     report = mmaprobe.run(reversed_rows(BROKEN), instruction=TWO, vectors=20_000, out=tmp_path / "run")
     found = {result.instruction.id: result for result in report.results}

@@ -315,6 +315,7 @@ def test_wrong_native_calls(change: dict[str, Any], message: str) -> None:
         _native.pipeline(**{**given, **change})
 
 
+@pytest.mark.long
 def test_memory_stays_flat() -> None:
     """The high-water mark of a process does not grow with the vectors."""
     code = (

@@ -135,6 +135,7 @@ def test_validate_holds_a_product_against_a_schedule(capsys: Any) -> None:
     assert "two NaNs are equal" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_schedule_is_the_reference_of_a_function_in_the_usual_pipeline(tmp_path: Path) -> None:
     chain, pairs, module = (tmp_path / name for name in ("chain.toml", "pairs.toml", "library.py"))
     chain.write_text(to_text(alone(Ranges(), Accumulators("f32"), Join("f32"))), encoding="utf-8")

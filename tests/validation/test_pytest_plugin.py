@@ -95,6 +95,7 @@ def test_wrong_options_end_the_run(pytester: pytest.Pytester, options: tuple[str
     assert (code, message in said) == (4, True), said
 
 
+@pytest.mark.long
 def test_the_probes_refuse_a_device_that_cannot_be_opened_in_one_line() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", "probes"]
     command += ["--device", "model:sm_9"]
