@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mmaprobe.devices.base import open_device
+from mmaprobe.errors import UsageError
 from mmaprobe.probing.long_sums.probe import VECTORS, probe_long_sum
 from mmaprobe.probing.long_sums.proof import evaluate, round_to
 from mmaprobe.probing.long_sums.steps import Arithmetic
@@ -96,6 +97,12 @@ def test_a_function_in_a_file(tmp_path: Path) -> None:
         "open_products": [],
     }
     assert found.answer["program"]["equal"] == VECTORS
+
+
+def test_integers_have_no_order_to_read_and_who_has_an_answer_is_said() -> None:
+    device = open_device("gemm:mlas_avx2_u8s8?m=4&n=4&k=32")
+    with pytest.raises(UsageError, match="no order shows; .* mmaprobe gemm identify DEVICE"):
+        probe_long_sum(device, device.instructions()[0])
 
 
 def test_steps_that_differ_from_place_to_place(tmp_path: Path) -> None:

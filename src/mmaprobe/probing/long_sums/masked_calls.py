@@ -56,7 +56,12 @@ class MaskedCalls:
     def __init__(
         self, device: Device, instruction: Instruction, budget: int, seed: int, at: tuple[int, int] = (0, 0)
     ) -> None:
-        if not instruction.formats()["d"].is_float or instruction.chunk or instruction.scale:
+        if not instruction.formats()["d"].is_float:
+            raise UsageError(
+                f"{instruction.id}: integers are added exactly, and no order shows; where sums of them saturate is found "
+                "with: mmaprobe derive DEVICE, of whole matrix products mmaprobe gemm identify DEVICE"
+            )
+        if instruction.chunk or instruction.scale:
             raise UsageError(f"{instruction.id}: a tree is read from dense floating-point sums without block scales")
         if not (0 <= at[0] < instruction.m and 0 <= at[1] < instruction.n) or instruction.blocks > 1:
             raise UsageError(
