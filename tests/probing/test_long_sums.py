@@ -101,7 +101,7 @@ def test_a_function_in_a_file(tmp_path: Path) -> None:
 
 def test_integers_have_no_order_to_read_and_who_has_an_answer_is_said() -> None:
     device = open_device("gemm:mlas_avx2_u8s8?m=4&n=4&k=32")
-    with pytest.raises(UsageError, match="no order shows; .* mmaprobe gemm identify DEVICE"):
+    with pytest.raises(UsageError, match=r"no order shows; .* mmaprobe gemm identify DEVICE"):
         probe_long_sum(device, device.instructions()[0])
 
 

@@ -58,7 +58,7 @@ class MaskedCalls:
     ) -> None:
         if not instruction.formats()["d"].is_float:
             raise UsageError(
-                f"{instruction.id}: integers are added exactly, and no order shows; where sums of them saturate is found "
+                f"{instruction.id}: integers are added exactly, and no order shows; where sums saturate is found "
                 "with: mmaprobe derive DEVICE, of whole matrix products mmaprobe gemm identify DEVICE"
             )
         if instruction.chunk or instruction.scale:
