@@ -88,6 +88,16 @@ def test_marked_bits_are_those_that_differ(generations: PairedUnits, text: str) 
     assert {(first, second) for first, second in answers} <= found
 
 
+def test_no_two_cards_have_one_heading(tmp_path: Path) -> None:
+    """Pairs of the same formats and K, such as the roundings of f64, are told apart by an instruction."""
+    whole = page_at(tmp_path / "p.html", "sm_90a", "gfx942", "-i", "*f64*").text
+    headings = re.findall(r"<h3 .*?</h3>", (tmp_path / "p.html").read_text("utf-8"))
+    said = [Page(heading).text for heading in headings]
+    assert len(set(said)) == len(said) == 4
+    assert said[1] == "f64 x f64 + f64 -> f64, K = 4 mma.m8n8k4.f64.f64.f64.f64.rz"
+    assert "Which NaN comes out" in whole
+
+
 def test_its_commands_follow_the_vectors(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = re.findall(r"mmaprobe (explain .* c=0x\w+)", Page(text).text)
     assert len(lines) == 18  # both units of each of the nine

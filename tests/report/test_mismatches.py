@@ -60,6 +60,17 @@ def test_every_line_of_a_mismatch() -> None:
     )
 
 
+def test_one_line_says_how_the_answers_differ_that_it_shows() -> None:
+    """The smallest form differs otherwise than the vector that was found; where it does not differ, that one stands."""
+    apart = replace(FOUND, shrunk=Witness((1, 0), (1, 0), 0, 5), shrunk_expected=2)
+    assert (
+        in_short(apart) == "a=0x1,0x0 b=0x1,0x0 c=0x0 gives 0x5, the model 0x2 (recipe; stable: 64 of 64 times; 3 ulps)"
+    )
+    once = replace(FOUND, shrunk=Witness((0, 0), (0, 0), 1, 0))
+    assert in_short(once).startswith("a=0x3c00,0x0 b=0x1,0x2 c=0x3 gives 0x3f800001, the model 0x3f800000 (recipe; ")
+    assert in_short(once).endswith("1 ulp; one bit (bit 0))")
+
+
 @pytest.mark.parametrize(("retest", "said"), [
     (Retest(64, 3), "INTERMITTENT 3/64 when asked again"),
     (Retest(64, 3, 2), "INTERMITTENT 5/64 when asked again, 2 of them with another answer"),

@@ -29,6 +29,8 @@ PHONE = (375, 812)
 """Pixels of a small telephone."""
 DESK = (1280, 900)
 """Pixels of a window on a desk."""
+PAPER = (718, 1047)
+"""Pixels of a sheet of A4 within a browser's margins of a centimetre."""
 READABLE = 4.5
 """Contrast of text by WCAG 2, level AA."""
 CONTRAST = """
@@ -209,6 +211,16 @@ def test_in_print_all_is_unfolded(browser: Chromium, shown: tuple[Path, Path]) -
     assert browser.value(hidden) == 0
     assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"
     kept(browser, shown[1], "print")
+    browser.media()
+
+
+def test_on_paper_tables_stay_tables_and_nothing_is_cut_off(browser: Chromium, shown: tuple[Path, Path]) -> None:
+    """A sheet is no telephone: a row of a table is a line, and all is within A4 less its margins."""
+    browser.media(medium="print")
+    browser.show(shown[1], *PAPER)
+    rows = browser.value("[...document.querySelectorAll('table.rows tr')].map(each => getComputedStyle(each).display)")
+    assert set(rows) == {"table-row"}
+    assert browser.value("document.documentElement.scrollWidth") <= PAPER[0]
     browser.media()
 
 

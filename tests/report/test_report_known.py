@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import mmaprobe
 from mmaprobe.catalog.lookup import architectures
 from mmaprobe.models.engine import evaluate
 from mmaprobe.operands.batch import Batch
-from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Overflow, Products
+from mmaprobe.parameters.datapath import Accumulator, Datapath, Encode, Exact, Fma, Overflow, Products
 from mmaprobe.parameters.lookup import load
 from mmaprobe.report.datapath.known import folded, parameter_lines, parameter_rows
 from mmaprobe.report.datapath.meaning import meaning
@@ -37,6 +40,21 @@ from mmaprobe.report.datapath.phrases import describe
 )  # fmt: skip
 def test_a_datapath_in_a_sentence(arch: str, primitive: str, said: str) -> None:
     assert meaning(load(arch).entries[primitive].datapath) == said
+
+
+def test_multiply_adds_one_after_another_are_told_as_one_chain() -> None:
+    """Those of one lane each, as an emulated instruction has them, too; another rounding is a chain of its own."""
+    chain = mmaprobe.model("sm_90a", "mma.m8n8k4.f32.f16.f16.f32").datapath
+    assert meaning(chain).startswith("((fused multiply-adds of lanes 0, 1, 2, 3 onto 0) + c), each to f32 to nearest")
+    inner = Fma(Accumulator(), (3, 1), Encode("f32", "RZ"))
+    tree = Fma(inner, (0, 2), Encode("f32"))
+    assert meaning(Datapath("f16", "f16", "f32", "f32", 4, tree)).startswith(
+        "fused multiply-adds of lanes 0, 2 onto fused multiply-adds of lanes 3, 1 onto c, each to f32 "
+    )
+    joined = replace(tree, acc=replace(inner, to=tree.to))
+    assert meaning(Datapath("f16", "f16", "f32", "f32", 4, joined)).startswith(
+        "fused multiply-adds of lanes 3, 1, 0, 2 onto c, each to f32 to nearest even"
+    )
 
 
 def test_every_shipped_entry_can_be_told() -> None:

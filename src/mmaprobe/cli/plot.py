@@ -72,7 +72,7 @@ def plot_fragment(
     from mmaprobe.report.pictures.fragments import draw_fragment
 
     made = mmaprobe.model(architecture, instruction).instruction
-    title = f"{architecture} {made.id}, operand {operand.upper()}"
+    title = f"{architecture} {made.id}, operand {operand.upper() if len(operand) == 1 else operand}"
     draw_fragment(title, layout(made, architecture, operand), file)
     return _drawn(file, as_json)
 

@@ -81,11 +81,12 @@ def mismatch_lines(mismatch: Mismatch, again: str = "", why: str = "") -> list[s
 
 
 def in_short(mismatch: Mismatch) -> str:
-    """A mismatch in one line, by its smallest form."""
-    vector, expected = mismatch.vector, mismatch.expected
-    if mismatch.shrunk is not None and mismatch.shrunk_expected is not None:
-        vector, expected = mismatch.shrunk, mismatch.shrunk_expected
-    found = "; ".join((outcome_words(mismatch), *mismatch.kinds))
+    """A mismatch in one line, by its smallest form where that differs, too."""
+    vector, expected, how = mismatch.vector, mismatch.expected, mismatch.kinds
+    smallest, other = mismatch.shrunk, mismatch.shrunk_expected
+    if smallest is not None and other is not None and smallest.d != other:
+        vector, expected, how = smallest, other, smallest_kinds(mismatch)
+    found = "; ".join((outcome_words(mismatch), *how))
     return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({mismatch.recipe}; {found})"
 
 

@@ -113,11 +113,25 @@ def _text(node: Node) -> str:
         count = len(node.lanes)
         return f"product {node.lanes[0]}" if count == 1 else counted(count, "product")
     if isinstance(node, Fma):
-        lanes = f"lane{'s' * (len(node.lanes) > 1)} {lanes_text(node.lanes)}"
-        return f"fused multiply-adds of {lanes} onto {_text(node.acc)}"
+        lanes, start = _chain(node)
+        kind = "fused multiply-adds of lanes" if len(lanes) > 1 else "a fused multiply-add of lane"
+        return f"{kind} {lanes_text(lanes)} onto {_text(start)}"
     if isinstance(node, Add):
-        return f"({_text(node.x)} + {_text(node.y)})"
+        return f"({_operand(node.x)} + {_operand(node.y)})"
     return _exact(node) if isinstance(node, Exact) else _fused(node)
+
+
+def _operand(node: Node) -> str:
+    """An operand of an addition; a chain, which ends in what it begins with, stands in brackets."""
+    return f"({_text(node)})" if isinstance(node, Fma) else _text(node)
+
+
+def _chain(node: Fma) -> tuple[tuple[int, ...], Node]:
+    """The lanes that are added one after another with one rounding, and what the first of them is added to."""
+    lanes, start = node.lanes, node.acc
+    while isinstance(start, Fma) and start.to == node.to:
+        lanes, start = (*start.lanes, *lanes), start.acc
+    return lanes, start
 
 
 def _each(tree: Node) -> str:

@@ -32,6 +32,12 @@ WORDS: dict[str, tuple[str, dict[str, str], str]] = {
          "normalised": "that of its own leading bit"}, "{}",
     ),
     "step": ("lanes that are added at a time", {"0": "all"}, "{}"),
+    "nan": (
+        "which NaN comes out",
+        {"canonical": "always one code", "global": "that of the first NaN operand",
+         "local": "each operation hands on that of an operand", "cause": "a code that says what caused it"}, "{}",
+    ),
+    "priority": ("which NaN operand goes first", {"": "none does"}, "{}"),
     "code": ("the code of a NaN", {}, "{}"),
     "overflow": (
         "a result beyond the range",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mmaprobe
@@ -69,7 +70,8 @@ class PairRow:
 
 @dataclass(frozen=True)
 class DifferenceCard:
-    """Pairs of which the same is said: what differs, with a vector each; ``silent``: what no vector shows alone."""
+    """Pairs of which the same is said: what differs, with a vector each; ``silent``: what no vector shows alone;
+    ``apart``: the instruction that tells the first pair from those of other cards that compute the same."""
 
     number: int
     rows: tuple[PairRow, ...]
@@ -78,6 +80,7 @@ class DifferenceCard:
     silent: tuple[DifferenceView, ...]
     drawn: tuple[DrawnSide, ...]
     families: tuple[FamilyKills, ...]
+    apart: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def page_of(found: PairedUnits, names: tuple[str, str], command: str, remarks: t
     apart = [pairs for pairs in alike(found.pairs, names) if not pairs[0].same]
     same = tuple((_row(pair), standing(pair)) for pair in found.pairs if pair.same)
     alone = tuple((name, tuple(map(work, some))) for name, some in zip(called, found.alone, strict=True) if some)
-    cards = tuple(_card(number, pairs, names, called) for number, pairs in enumerate(apart, 1))
+    cards = _told_apart([_card(number, pairs, names, called) for number, pairs in enumerate(apart, 1)])
     return DifferencesPage(called, counts_line(found), bool(apart), cards, same, alone, command, remarks)
 
 
@@ -147,6 +150,20 @@ def _card(number: int, pairs: Sequence[UnitPair], names: tuple[str, str], called
         number, tuple(map(_row, pairs)), standing(pair), tuple(shown), tuple(view for view in views if not view.both),
         tuple(drawn), tuple(kills),
     )  # fmt: skip
+
+
+def _told_apart(cards: Sequence[DifferenceCard]) -> tuple[DifferenceCard, ...]:
+    """The cards; where several begin with the same work, each with the first instruction that only its pair has."""
+    seen: dict[str, list[PairRow]] = defaultdict(list)
+    for card in cards:
+        seen[card.rows[0].work].append(card.rows[0])
+    return tuple(replace(card, apart=_own_name(card.rows[0], seen[card.rows[0].work])) for card in cards)
+
+
+def _own_name(row: PairRow, alike_rows: Sequence[PairRow]) -> str:
+    """The first instruction of the side that these rows have otherwise; none of a row that stands alone."""
+    sides = [side for number, side in enumerate(row.sides) if len({each.sides[number] for each in alike_rows}) > 1]
+    return sides[0].partition(",")[0].partition(" and ")[0] if sides else ""
 
 
 def _view(told: ToldDifference, pair: UnitPair, names: tuple[str, str], called: tuple[str, str]) -> DifferenceView:

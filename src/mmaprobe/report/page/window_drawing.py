@@ -11,10 +11,12 @@ SQUARE = 12
 """Units that a row of bits is high."""
 WIDEST = 9.0
 """Units that a bit is wide at most."""
-BELOW = 34
+BELOW = 38
 """Units from one row to the next, its line of text included."""
 WORDS = 15
 """Units from one line of text to the next."""
+GAP = 3
+"""Units between a row's text and its bits."""
 
 
 def draw_window(window: Window, name: str) -> str:
@@ -27,11 +29,12 @@ def draw_window(window: Window, name: str) -> str:
         for line in textwrap.wrap(row.words, int(WIDTH / LETTER)):
             y += WORDS
             canvas.text(1, y - 3, line)
+        y += GAP
         _bits(canvas, row, high, low, across, y)
         if window.last is not None:
             x = 1 + (high - window.last + 1) * across
             canvas.line(x, y - 2, x, y + SQUARE + 2, "edge")
-        y += BELOW - WORDS
+        y += BELOW - WORDS - GAP
     return canvas.close(y)
 
 
