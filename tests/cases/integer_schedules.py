@@ -64,3 +64,21 @@ def drawn_rescaled(rng: np.random.Generator) -> Schedule:
             rule = replace(rule, lowest=int(rule.zero))
     assert made.integers is not None
     return replace(made, d=d, integers=replace(made.integers, rescale=rule))
+
+
+def drawn_biased(rng: np.random.Generator, n: int = 1) -> Schedule:
+    """A random one, rescaled or not, with a bias: one number, or one for each of ``n`` columns."""
+    made = (drawn_rescaled if rng.random() < 0.5 else drawn_sums)(rng)
+    sums = made.integers
+    assert sums is not None
+    count = n if rng.random() < 0.5 else 1
+    if sums.rescale is not None and sums.rescale.by == "f32" and rng.random() < 0.4:
+        added: Any = str(rng.choice(["before", "after"]))
+        size = 2.0 ** (8 if added == "before" else -1 if made.d == "f32" else 5)
+        biases = tuple(scale_word(float(each)) for each in size * rng.standard_normal(count))
+        return replace(
+            made, integers=replace(sums, rescale=replace(sums.rescale, bias=biases, bias_added=added))
+        )  # fmt: skip
+    most = 1 << int(rng.integers(3, min(int(sums.format[1:]), 18) - 1))
+    words = tuple(str(each) for each in rng.integers(-most, most, count, endpoint=True))
+    return replace(made, integers=replace(sums, bias=words))

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from cases.integer_schedules import drawn_rescaled, drawn_sums, integer_schedule
+from cases.integer_schedules import drawn_biased, drawn_rescaled, drawn_sums, integer_schedule
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
+from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import IntegerSums, LaneGroups, Rescale, scale_number, scale_word
-from mmaprobe.parameters.schedule import Schedule, from_text, to_text
+from mmaprobe.parameters.schedule import Schedule, Scope, from_text, to_text
 from mmaprobe.parameters.table import write_record
 from oracle import integer_gemm as oracle
 
@@ -44,6 +45,38 @@ def test_the_model_is_the_oracle_in_python_integers(number: int) -> None:
     made = (drawn_rescaled if number % 2 else drawn_sums)(rng)
     for k in (1, 2, 7, 33, 70):
         assert same(made, (3, 4, k), rng), to_text(made)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("number", range(24))
+def test_the_model_is_the_oracle_where_there_is_a_bias(number: int) -> None:
+    rng = np.random.default_rng(100 + number)
+    made = drawn_biased(rng, 4)
+    for k in (1, 6, 33):
+        assert same(made, (3, 4, k), rng), to_text(made)
+
+
+def test_c_and_a_bias_are_added_before_the_sum_wraps_saturates_or_is_rescaled() -> None:
+    rng = np.random.default_rng(2)
+    a, b = codes(rng, "u8", (5, 9)), codes(rng, "s8", (9, 4))
+    c = codes(rng, "s32", (5, 4)).view(np.int32)
+    rows = rng.integers(-1 << 31, 1 << 31, 5).astype(np.int32)
+    for overflow, d in itertools.product(("wrap", "saturate"), ("s32", "u8")):
+        rule = None if d == "s32" else Rescale(("0x1.8p-25",), zero="100")
+        sums: Any = IntegerSums("s32", overflow, bias=("by_row",), rescale=rule)
+        made = Schedule(
+            "u8", "s8", d, Scope("none"), c="s32", inputs=(Input("by_row", "s32", "row"),), integers=sums
+        )  # fmt: skip
+        assert from_text(to_text(made), "x.toml") == made
+        found, table = mmaprobe.gemm(made)(a, b, c, by_row=rows), write_record(made)
+        without = mmaprobe.gemm(made)(a, b, by_row=rows, rows=slice(2, 3))
+        for i, j in itertools.product(range(5), range(4)):
+            given = {"by_row": int(rows[i]), "c": int(c[i, j])}
+            wanted = oracle.element(table, a[i], b[:, j], j, given)
+            assert int(found[i, j]) % (1 << int(d[1:])) == wanted
+            if i == 2:
+                del given["c"]
+                assert int(without[0, j]) % (1 << int(d[1:])) == oracle.element(table, a[i], b[:, j], j, given)
 
 
 def test_a_pair_of_bytes_saturates_and_a_wide_sum_wraps() -> None:
@@ -147,6 +180,29 @@ def test_the_same_record_comes_back_from_its_text() -> None:
         ("format = 's32'\nrescale = {scale = '0x1p-200'}", "it must be a number of f32 above 0"),
         ("format = 's32'\nrescale = {scale = '0x1p-3', lowest = 5, highest = 4}", "rescale.lowest is 5, above highest"),
         ("format = 's32'\noverflow = 'saturate'\ngroups = {lanes = 4}\nevery = 6", "must be a multiple of the lanes"),
+        ("format = 's32'\nrescale = {scale = '0x1p-3', bias = '3'}", "bias has 3; by = f32 takes numbers of f32"),
+        (
+            "format = 's32'\nrescale = {scale = '0x1p-3', bias = '-0x1p+200'}",
+            "bias has -0x1p+200; it must be a number of",
+        ),
+        (
+            "format = 's32'\nrescale = {scale = '0x1p-3', bias_added = 'before'}",
+            "bias_added is before; there is no bias",
+        ),
+        (
+            "format = 's32'\nrescale = {scale = '7', by = 'fixed', rounding = 'up', bias = '0x1p+3'}",
+            "by is fixed; its bias is one of integers",
+        ),
+        ("format = 's32'\nbias = 'biass'", "integers.bias: 'biass' is no number and no input"),
+        (
+            "format = 's32'\nbias = '3000000000'",
+            "integers.bias is 3000000000; it must be a whole number from -2147483648",
+        ),
+        ("format = 's32'\nbias = '0x1p-3'", "integers.bias has 0x1p-3; it must be a whole number"),
+        (
+            "format = 's32'\nbias = '1 2 3'\nzero_b = '1 2'",
+            "integers.zero_b 2 and integers.bias 3: numbers for columns must be as many, or one",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_line(text: str, said: str) -> None:
@@ -163,5 +219,7 @@ def test_integers_have_neither_kernels_nor_an_epilogue_nor_wide_operands_that_sa
         from_text(head + "[integers]\nformat = 's32'\noverflow = 'saturate'\n", "x.toml")
     with pytest.raises(UsageError, match="amax: sums of integers have none"):
         from_text(head + "amax = 'sum'\n[integers]\nformat = 's32'\n", "x.toml")
+    with pytest.raises(UsageError, match="c is 's16'; of integers C is added to the sum, and is s32 as it is"):
+        from_text(head + "c = 's16'\n[integers]\nformat = 's32'\n", "x.toml")
     with pytest.raises(UsageError, match="kernels: missing"):
         from_text(head.replace("s32", "f32").replace("s8", "f32"), "x.toml")

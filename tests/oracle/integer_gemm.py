@@ -14,7 +14,7 @@ from oracle.numbers import encode_value
 
 Table = Mapping[str, Any]
 Given = Mapping[str, Any]
-"""What a call hands over, by name: numbers of this element."""
+"""What a call hands over, by name: numbers of this element; ``c`` is C's."""
 
 
 def bounds(name: str) -> tuple[int, int]:
@@ -59,7 +59,8 @@ def element(schedule: Table, a: Sequence[int], b: Sequence[int], column: int, gi
         x, y = [p - zero_a for p in x], [q - zero_b for q in y]
     products = [(p + add_a) * (q + add_b) for p, q in zip(x, y, strict=True)]
     lost = saturated(rule, products) - sum(products)
-    total = fit(wanted + lost, rule["format"], rule.get("overflow", "wrap"))
+    added = said(rule.get("bias", "0"), column, known) + known.get("c", 0)
+    total = fit(wanted + lost + added, rule["format"], rule.get("overflow", "wrap"))
     if "rescale" not in rule:
         return total % 2 ** int(schedule["d"][1:])
     return rescale(rule["rescale"], total, schedule["d"], column, known)
@@ -97,7 +98,9 @@ def rescale(rule: Table, total: int, d: str, column: int, given: Given) -> int:
         high = floor(Fraction(total * scale, 2**31) + Fraction(1, 2))
         found = whole(Fraction(high, 2 ** rule.get("shift", 0)), rule["rounding"]) + zero
     else:
-        x = single(single(total) * scale)
+        bias, first = said(rule.get("bias", "0"), column, given), rule.get("bias_added") == "before"
+        x = single(single(single(total) + bias * first) * scale)
+        x = x if first else single(x + bias)
         if d == "f32":
             return encode_value("f32", abs(x), x < 0, "RNE")
         before = rule.get("zero_added", "after") == "before"

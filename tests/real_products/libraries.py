@@ -69,6 +69,34 @@ def mlas_quantised(a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: i
     return _run(("QLinearMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
 
 
+def mlas_quantised_gemm(
+    a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100, bias: Any = None
+) -> Any:
+    """QGemm of ONNX Runtime: a bias of s32 is added, then rescaled to u8; of two scales alone, to f32."""
+    of_a, of_b, *of_d = map(np.float32, scales)
+    bias = biases(b.shape[1]) if bias is None else bias
+    given = [of_a, np.array(zero_a, a.dtype), of_b, np.array(0, b.dtype), bias]
+    given += [*of_d, np.uint8(zero)] if of_d else []
+    return _run(("QGemm", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
+
+
+def mlas_quantised_gemm_to_float(a: Any, b: Any) -> Any:
+    """The same with a D of f32."""
+    return mlas_quantised_gemm(a, b, SCALES[:2])
+
+
+def mlas_integers_to_float_with_bias(a: Any, b: Any, scales: tuple[float, ...] = SCALES[:2], bias: Any = None) -> Any:
+    """MatMulIntegerToFloat of ONNX Runtime with a bias of f32, which is added to D."""
+    bias = (biases(b.shape[1]) * np.float32(scales[1] * 0.7)).astype(np.float32) if bias is None else bias
+    given = (*map(np.float32, scales[:2]), np.array(100, a.dtype), np.array(0, b.dtype), bias)
+    return _run(("MatMulIntegerToFloat", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
+
+
+def biases(n: int) -> Any:
+    """Whole numbers of both signs for so many columns."""
+    return ((np.arange(n) * 2654435761 % 8192) - 4096).astype(np.int32)
+
+
 def fbgemm_quantised(a: Any, b: Any) -> Any:
     """PyTorch's quantised linear by FBGEMM: as ``mlas_quantised``."""
     return quantised("fbgemm", a, b)
@@ -84,44 +112,60 @@ def qnnpack_quantised(a: Any, b: Any) -> Any:
     return quantised("qnnpack", a, b)
 
 
-def quantised(engine: str, a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100) -> Any:
-    """PyTorch's quantised linear by one of its engines."""
+def qnnpack_quantised_with_bias(a: Any, b: Any) -> Any:
+    """The same with a bias, a multiple of the product of the scales."""
+    return quantised("qnnpack", a, b, bias=biases(b.shape[1]) * np.float32(SCALES[0] * SCALES[1]))
+
+
+def fbgemm_quantised_with_bias(a: Any, b: Any) -> Any:
+    """The same by FBGEMM, with one that is none."""
+    return quantised("fbgemm", a, b, bias=biases(b.shape[1]) * np.float32(SCALES[0] * SCALES[1] * 0.7))
+
+
+def quantised(
+    engine: str, a: Any, b: Any, scales: tuple[float, ...] = SCALES, zero_a: int = 0, zero: int = 100, bias: Any = None
+) -> Any:
+    """PyTorch's quantised linear by one of its engines; a bias is of f32."""
     import torch
 
     torch.backends.quantized.engine = engine
     x = torch._make_per_tensor_quantized_tensor(a.contiguous(), scales[0], zero_a)
     weights = torch._make_per_tensor_quantized_tensor(b.t().contiguous(), scales[1], 0)
-    packed = torch.ops.quantized.linear_prepack(weights, None)
+    packed = torch.ops.quantized.linear_prepack(weights, None if bias is None else torch.from_numpy(bias.astype("f4")))
     return torch.ops.quantized.linear(x, packed, scales[2], zero).int_repr()
 
 
-_SPARE = {"MatMulInteger": "ab", "MatMulIntegerToFloat": "ab", "QLinearMatMul": "acdbefgh"}
-"""Inputs of an operation in order: a and b, and what is given besides, by letters from c on."""
+_ORDERS = {
+    "MatMulInteger": "abcd", "MatMulIntegerToFloat": "abcdefg", "QLinearMatMul": "acdbefgh", "QGemm": "acdbefghi"
+}  # fmt: skip
+"""Inputs of an operation in order, as many as there are: a and b, and what is given besides, by letters from c on."""
 
 
 def _run(what: tuple[str, str, str], given: tuple[Any, ...], a: Any, b: Any) -> Any:
-    known = tuple((each.dtype.str, each.tobytes()) for each in given)
+    known = tuple((each.dtype.str, each.shape, each.tobytes()) for each in given)
     return _integer_session(*what, known).run(None, {"a": np.ascontiguousarray(a), "b": np.ascontiguousarray(b)})[0]
 
 
 @cache
-def _integer_session(operation: str, of_a: str, of_b: str, given: tuple[tuple[str, bytes], ...]) -> Any:
+def _integer_session(
+    operation: str, of_a: str, of_b: str, given: tuple[tuple[str, tuple[int, ...], bytes], ...]
+) -> Any:
     import onnx
     import onnxruntime
 
     element = onnx.helper.np_dtype_to_tensor_dtype
-    to = {"MatMulInteger": np.int32, "MatMulIntegerToFloat": np.float32, "QLinearMatMul": np.uint8}[operation]
+    names = _ORDERS[operation][: 2 + len(given)]
+    to = {"MatMulInteger": np.int32, "MatMulIntegerToFloat": np.float32, "QLinearMatMul": np.uint8}.get(operation)
+    to = to or (np.uint8 if "i" in names else np.float32)
     a, b, y = (
         onnx.helper.make_tensor_value_info(name, element(np.dtype(each)), [None, None])
         for name, each in (("a", of_a), ("b", of_b), ("y", to))
     )
     held = [
-        onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(()), chr(ord("c") + i))
-        for i, (kind, raw) in enumerate(given)
+        onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(shape), chr(ord("c") + i))
+        for i, (kind, shape, raw) in enumerate(given)
     ]
-    names = _SPARE[operation]
-    names = names if operation == "QLinearMatMul" else names + "".join(each.name for each in held)
-    domain = "com.microsoft" if operation == "MatMulIntegerToFloat" else ""
+    domain = "com.microsoft" if operation in ("MatMulIntegerToFloat", "QGemm") else ""
     node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
     graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
     sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]

@@ -15,7 +15,9 @@ from test_real_products import PRODUCTS, SEED, shapes_of, unlike
 import mmaprobe
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.devices.products import open_product
-from mmaprobe.parameters.schedule import schedule_named
+from mmaprobe.parameters.epilogue import Input
+from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.schedule import Schedule, Scope, schedule_named
 
 HERE = Path(__file__).parent
 RESCALED = schedule_named(HERE / "integers_rescaled.toml")
@@ -62,6 +64,90 @@ def test_no_bit_of_a_rescaled_product_differs(engine: str) -> None:
             assert (ours == theirs).all(), (m, n, k, scales, zero_a, zero, int((ours != theirs).sum()))
             elements += m * n
     print(f"{engine}: {elements:,} elements at 20 shapes, 0 differ")
+
+
+def biased(engine: str) -> Any:
+    """The schedule of an engine with a bias for each column, which is handed over."""
+    made = exact() if engine == "qnnpack" else RESCALED
+    sums = made.integers
+    assert sums is not None
+    assert sums.rescale is not None
+    if engine in ("qnnpack", "mlas"):
+        return replace(
+            made, inputs=(*made.inputs, Input("bias", "s32", "column")), integers=replace(sums, bias=("bias",))
+        )  # fmt: skip
+    rule = replace(sums.rescale, bias=("bias",), bias_added="before")
+    return replace(
+        made, inputs=(*made.inputs, Input("bias", "f32", "column")), integers=replace(sums, rescale=rule)
+    )  # fmt: skip
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_bit_differs_where_a_bias_is_added(engine: str) -> None:
+    """QGemm and QNNPACK add one of s32 to the sum; FBGEMM adds it, over the scales of A and B, in f32."""
+    needs_this_processor()
+    made = biased(engine)
+    model, rng, elements = mmaprobe.gemm(made), np.random.default_rng(SEED + 1), 0
+    scope = replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000)
+    for number, (m, n, k) in enumerate(shapes_of(scope, rng)):
+        scales, zero_a, zero = SCALES[number % len(SCALES)], (0, 128, 7)[number % 3], (0, 100, 255)[number // 3 % 3]
+        of_sums = np.float32(scales[0]) * np.float32(scales[1])
+        whole = rng.integers(-1 << 15, 1 << 15, n).astype(np.int32)
+        bias: Any = whole
+        if engine == "qnnpack":
+            bias = whole * of_sums
+            whole = np.rint(bias * (np.float32(1) / of_sums)).astype(np.int32)
+        elif engine == "fbgemm":
+            bias = (rng.standard_normal(n) * 4000 * of_sums).astype(np.float32)
+            whole = bias / of_sums
+        for spread in (256, 8):
+            a = rng.integers(max(0, zero_a - spread), min(256, zero_a + spread), (m, k)).astype(np.uint8)
+            b = rng.integers(max(-128, -spread), min(128, spread), (k, n)).astype(np.int8)
+            scale = np.float32(of_sums / np.float32(scales[2]))
+            ours = model(a, b, zero_a=zero_a, scale=scale, zero=zero, bias=whole)
+            if engine == "mlas":
+                theirs = libraries.mlas_quantised_gemm(a, b, scales, zero_a, zero, bias)
+            else:
+                import torch
+
+                given = torch.from_numpy(a), torch.from_numpy(b)
+                theirs = libraries.quantised(engine, *given, scales, zero_a, zero, bias).numpy()
+            assert (ours == theirs).all(), (m, n, k, scales, zero_a, zero, int((ours != theirs).sum()))
+            elements += m * n
+    print(f"{engine}: {elements:,} elements at 20 shapes, 0 differ")
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("of_sum", [True, False])
+def test_no_bit_of_a_d_of_f32_differs_where_a_bias_is_added(of_sum: bool) -> None:
+    """QGemm to f32 adds a bias of s32 to the sum; MatMulIntegerToFloat one of f32 to D."""
+    needs_this_processor()
+    sums = IntegerSums(
+        "s32", groups=LaneGroups(2), zero_a=("100",), zeros="after", bias=("bias",) if of_sum else ("0",),
+        rescale=Rescale(("scale",), bias=NO_BIAS if of_sum else ("bias",)),
+    )  # fmt: skip
+    inputs = Input("scale", "f32"), Input("bias", "s32" if of_sum else "f32", "column")
+    model = mmaprobe.gemm(Schedule("u8", "s8", "f32", Scope("a test"), inputs=inputs, integers=sums))
+    rng, elements = np.random.default_rng(SEED + 2), 0
+    scope = replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000)
+    for number, (m, n, k) in enumerate(shapes_of(scope, rng)):
+        scales = SCALES[number % len(SCALES)][:2]
+        scale = np.float32(scales[0]) * np.float32(scales[1])
+        bias: Any = rng.integers(-1 << 15, 1 << 15, n).astype(np.int32)
+        if not of_sum:
+            bias = (rng.standard_normal(n) * 1000 * scale).astype(np.float32)
+        for spread in (256, 8):
+            a = rng.integers(max(0, 100 - spread), min(256, 100 + spread), (m, k)).astype(np.uint8)
+            b = rng.integers(max(-128, -spread), min(128, spread), (k, n)).astype(np.int8)
+            ours = model(a, b, scale=scale, bias=bias)
+            if of_sum:
+                theirs = libraries.mlas_quantised_gemm(a, b, scales, 100, 0, bias)
+            else:
+                theirs = libraries.mlas_integers_to_float_with_bias(a, b, scales, bias)
+            assert (ours.view("u4") == theirs.view("u4")).all(), (m, n, k, scales, int((ours != theirs).sum()))
+            elements += m * n
+    print(f"D of f32: {elements:,} elements at 20 shapes, 0 differ")
 
 
 @pytest.mark.libraries

@@ -12,7 +12,15 @@ from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm_operands import GemmCall, items_of
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.epilogue import Input
-from mmaprobe.parameters.integer_sums import IntegerSums, LaneGroups, Rescale, ends, scale_number, whole_number
+from mmaprobe.parameters.integer_sums import (
+    NO_BIAS,
+    IntegerSums,
+    LaneGroups,
+    Rescale,
+    ends,
+    scale_number,
+    whole_number,
+)
 from mmaprobe.parameters.schedule import Schedule
 
 EXACT = 1 << 53
@@ -50,13 +58,23 @@ def integer_product(made: Schedule, call: GemmCall, rows: NDArray[np.intp], colu
     find = _Numbers({each.name: each for each in made.inputs}, call.inputs, rows, columns)
     zero_a, zero_b = find.whole(rule.zero_a), find.whole(rule.zero_b)
     total = _ordered_sum(rule, a, b, zero_a, zero_b) if rule.ordered else exact_sum(a - zero_a, b - zero_b)
-    total = fitted(total, rule.format, rule.overflow)
+    total = fitted(total + _added(made, call, find, rows, columns), rule.format, rule.overflow)
     if rule.rescale is None:
         return formats.whole_codes(formats.get(made.d), total)
+    numbers = find.scales(rule.rescale), find.biases(rule.rescale)
     if made.d == "f32":
-        return _scaled(total, find.scales(rule.rescale)).view(np.uint32)
-    found = rescaled(rule.rescale, total, find.scales(rule.rescale), find.whole((rule.rescale.zero,)), made.d)
+        return scaled(rule.rescale, total, *numbers).view(np.uint32)
+    found = rescaled(rule.rescale, total, *numbers, find.whole((rule.rescale.zero,)), made.d)
     return formats.whole_codes(formats.get(made.d), found)
+
+
+def _added(made: Schedule, call: GemmCall, find: _Numbers, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Whole:
+    """What is added to sums of products: the bias and C."""
+    assert made.integers is not None
+    found = find.whole(made.integers.bias)
+    if call.c is None:
+        return found
+    return found + formats.whole_numbers(formats.get(made.integers.format), call.c[np.ix_(rows, columns)])
 
 
 class _Numbers:
@@ -79,12 +97,18 @@ class _Numbers:
 
     def scales(self, rule: Rescale) -> NDArray[Any]:
         """Scales, f32 or whole numbers, likewise."""
-        if rule.by == "fixed":
-            return self.whole(rule.scale)
-        if rule.scale[0] in self._known:
-            return self._input(rule.scale[0]).view(np.float32)
-        every = np.array([scale_number(word) for word in rule.scale], np.float32)
-        return every[None, self._at[1]] if len(rule.scale) > 1 else every[None]
+        return self.whole(rule.scale) if rule.by == "fixed" else self._singles(rule.scale)
+
+    def biases(self, rule: Rescale) -> NDArray[np.float32] | None:
+        """What is added in f32, likewise; None: nothing is."""
+        return None if rule.bias == NO_BIAS else self._singles(rule.bias)
+
+    def _singles(self, words: tuple[str, ...]) -> NDArray[np.float32]:
+        """Numbers of f32, likewise."""
+        if words[0] in self._known:
+            return self._input(words[0]).view(np.float32)
+        every = np.array([scale_number(word) for word in words], np.float32)
+        return every[None, self._at[1]] if len(words) > 1 else every[None]
 
 
 def exact_sum(a: Whole, b: Whole) -> Whole:
@@ -141,19 +165,27 @@ def _grouped_sum(groups: LaneGroups, x: Whole, y: Whole) -> Whole:
     return total
 
 
-def _scaled(total: Whole, scale: NDArray[Any]) -> NDArray[np.float32]:
-    """Sums in f32, times their scales."""
+def scaled(rule: Rescale, total: Whole, scale: NDArray[Any], bias: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    """Sums in f32, times their scales; a bias, where there is one, is added before or after that."""
     with np.errstate(all="ignore"):
-        found: NDArray[np.float32] = np.ascontiguousarray(total.astype(np.float32) * scale)
+        x = total.astype(np.float32)
+        if bias is not None and rule.bias_added == "before":
+            x = x + bias
+        x = x * scale
+        if bias is not None and rule.bias_added == "after":
+            x = x + bias
+        found: NDArray[np.float32] = np.ascontiguousarray(x)
     return found
 
 
-def rescaled(rule: Rescale, total: Whole, scale: NDArray[Any], zero: Whole, d: str) -> Whole:
+def rescaled(
+    rule: Rescale, total: Whole, scale: NDArray[Any], bias: NDArray[np.float32] | None, zero: Whole, d: str
+) -> Whole:
     """Sums as numbers of D."""
     if rule.by == "fixed":
         found = _shifted(total * scale + (1 << PLACES - 1) >> PLACES, rule.shift, rule.rounding) + zero
     else:
-        x = _scaled(total, scale)
+        x = scaled(rule, total, scale, bias)
         if rule.zero_added == "before":
             x = x + zero.astype(np.float32)
         found = rounded_whole(x, rule.rounding) + (zero if rule.zero_added == "after" else 0)

@@ -7,6 +7,7 @@ sum is rescaled (``docs/gemm.md``).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,10 +29,14 @@ MOST_OFFSET = 1 << 15
 """Size of an offset at most."""
 MOST_SHIFT = 31
 """Places that a fixed-point product is shifted at most."""
+MOST_F32 = float(np.finfo(np.float32).max)
+"""The largest number of f32."""
 NARROW = 16
 """Bits of A and B at most where something saturates: sums of so many of their products fit into 64 bits."""
+NO_BIAS = ("0x0p+0",)
+"""What is added in f32 where nothing is."""
 _WHOLE = re.compile("-?[0-9]{1,10}")
-_NUMBER = re.compile(r"0x[01](\.[0-9a-f]{1,13})?p[+-]?[0-9]{1,3}")
+_NUMBER = re.compile(r"-?0x[01](\.[0-9a-f]{1,13})?p[+-]?[0-9]{1,3}")
 
 
 def check_integer(what: str, name: object) -> formats.Format:
@@ -98,8 +103,9 @@ class Rescale:
     then divided by 2^``shift``, ties ``away`` from zero (gemmlowp's way) or ``up``; the scale is a whole number.  At
     last D is clamped to ``lowest`` and ``highest``, or the ends of its format.
 
-    ``scale``: an input's name, or numbers, of f32 in hexadecimal (0x1.8p-8): one, or one for each column.  ``zero``: an
-    input's name, or a whole number.
+    ``scale``: an input's name, or numbers, of f32 in hexadecimal (0x1.8p-8): one, or one for each column.  ``bias``,
+    likewise, is added to the sum in f32 ``before`` it is multiplied, or ``after``.  ``zero``: an input's name, or a
+    whole number.
     """
 
     scale: tuple[str, ...] = field(metadata=says("what the sum is multiplied by"))
@@ -114,6 +120,10 @@ class Rescale:
     )
     lowest: int | None = field(default=None, metadata=says("smallest D"))
     highest: int | None = field(default=None, metadata=says("largest D"))
+    bias: tuple[str, ...] = field(default=NO_BIAS, metadata=says("what is added to the sum in f32"))
+    bias_added: Literal["before", "after"] = field(
+        default="after", metadata=says("whether that is added before or after the multiplication")
+    )
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -122,31 +132,45 @@ class Rescale:
             raise UsageError("by is fixed; its rounding is away or up, and its zero point is added after it")
         if self.by == "f32" and self.shift:
             raise UsageError(f"shift is {self.shift}; only by = fixed has one")
-        if not isinstance(self.scale, tuple) or not self.scale:
-            raise UsageError(f"scale is {brief(self.scale)}; it must be an input's name, or numbers")
-        numbers = [(whole_number if self.by == "fixed" else scale_number)(word) for word in self.scale]
+        if self.bias == NO_BIAS and self.bias_added != "after":
+            raise UsageError(f"bias_added is {self.bias_added}; there is no bias")
+        if self.by == "fixed" and self.bias != NO_BIAS:
+            raise UsageError("by is fixed; its bias is one of integers, and not one of f32")
+        self._check_numbers("scale", self.scale, (0, (1 << 31) - 1) if self.by == "fixed" else (0.0, MOST_F32))
+        self._check_numbers("bias", self.bias, (-math.inf, MOST_F32))
+
+    def _check_numbers(self, what: str, words: object, span: tuple[float, float]) -> None:
+        """UsageError where numbers are not above the first of a span, and up to the second one, in their format."""
+        if not isinstance(words, tuple) or not words:
+            raise UsageError(f"{what} is {brief(words)}; it must be an input's name, or numbers")
+        whole = isinstance(span[0], int)
+        numbers = [(whole_number if whole else scale_number)(word) for word in words]
         if len(numbers) > 1 and None in numbers:
-            raise UsageError(f"scale has {brief(self.scale[numbers.index(None)])}; of several each is a number")
-        for word, number in zip(self.scale, numbers, strict=True):
+            raise UsageError(f"{what} has {brief(words[numbers.index(None)])}; of several each is a number")
+        for word, number in zip(words, numbers, strict=True):
             if number is None and (whole_number(word) is not None or scale_number(word) is not None):
-                takes = "whole numbers" if self.by == "fixed" else "numbers of f32 in hexadecimal, such as 0x1.8p-8"
-                raise UsageError(f"scale has {word}; by = {self.by} takes {takes}")
-            most = float(np.finfo(np.float32).max) if self.by == "f32" else (1 << 31) - 1
+                takes = "whole numbers" if whole else "numbers of f32 in hexadecimal, such as 0x1.8p-8"
+                raise UsageError(f"{what} has {word}; by = {self.by} takes {takes}")
             fits = number is None or (
-                0 < number <= most and (self.by == "fixed" or float(np.float32(number)) == number)
+                span[0] < number <= span[1]
+                and abs(number) <= MOST_F32
+                and (whole or float(np.float32(number)) == number)
             )
             if not fits:
-                takes = "a number of f32 above 0" if self.by == "f32" else "a whole number from 1 to 2147483647"
-                raise UsageError(f"scale has {word}; it must be {takes}")
+                takes = "a whole number from 1 to 2147483647" if whole else "a number of f32"
+                raise UsageError(
+                    f"{what} has {word}; it must be {takes}" + (" above 0" if span[0] == 0 and not whole else "")
+                )
 
     def check(self, d: str, inputs: Mapping[str, Input]) -> None:
         """UsageError where it does not make a D of this format, or names an input that is none."""
         check_words("rescale.scale", self.scale, inputs, ("scalar", "column"), "s32" if self.by == "fixed" else "f32")
+        check_words("rescale.bias", self.bias, inputs, ("scalar", "row", "column"), "f32")
         check_words("rescale.zero", (self.zero,), inputs, ("scalar",), d)
         if d == "f32":
             said = [name for name in ("rounding", "zero", "zero_added", "lowest", "highest") if self.says(name)]
             if said or self.by == "fixed":
-                raise UsageError(f"rescale.{(said or ['by'])[0]}: D is f32; it is the sum times the scale, and no more")
+                raise UsageError(f"rescale.{(said or ['by'])[0]}: D is f32; it is the sum times the scale, and a bias")
             return
         low, high = ends(d)
         for name, value in (("lowest", self.lowest), ("highest", self.highest), ("zero", whole_number(self.zero))):
@@ -170,6 +194,8 @@ class IntegerSums:
     ``offset_a`` and ``offset_b`` are added to A and B before, so that their products are others (s8 made u8 by 128),
     and what that adds is taken off the sum; zero points are taken off A and B ``before`` the products, or ``after``,
     off the sum.  ``zero_a`` and ``zero_b`` are an input's name, or whole numbers: one, or of B one for each column.
+    ``bias``, likewise, and C, where the schedule has one, are added last, before the sum wraps or saturates at the end
+    and is rescaled.
     """
 
     format: str = field(metadata=says("format of the sum"))
@@ -185,6 +211,7 @@ class IntegerSums:
     zeros: Literal["before", "after"] = field(
         default="before", metadata=says("whether zero points are taken off operands or off the sum")
     )
+    bias: tuple[str, ...] = field(default=("0",), metadata=says("what is added to the sum"))
     rescale: Rescale | None = field(default=None, metadata=says("how the sum becomes D"))
 
     def __post_init__(self) -> None:
@@ -223,11 +250,15 @@ class IntegerSums:
             bits = check_integer(name, each).bits
             if bits > NARROW and (self.ordered or self.overflow == "saturate"):
                 raise UsageError(f"{name} is {each}; where something saturates A and B have {NARROW} bits at most")
-        for name, shapes, fmt in (("zero_a", ("scalar", "row"), a), ("zero_b", ("scalar", "column"), b)):
+        either = ("scalar", "row", "column")
+        sides = (("zero_a", either[:2], a), ("zero_b", either[::2], b), ("bias", either, self.format))
+        for name, shapes, fmt in sides:
             words: tuple[str, ...] = getattr(self, name)
             check_words(f"integers.{name}", words, inputs, shapes, fmt)
-            for number in filter(None, map(whole_number, words)):
-                checks.whole(f"integers.{name}", number, *ends(fmt))
+            for word, number in zip(words, map(whole_number, words), strict=True):
+                if number is None and scale_number(word) is not None:
+                    raise UsageError(f"integers.{name} has {word}; it must be a whole number")
+                checks.whole(f"integers.{name}", number or 0, *ends(fmt))
             if name == "zero_a" and len(words) > 1:
                 raise UsageError("integers.zero_a: of several rows an input has zero points; it must be one number")
         if self.rescale is not None:
@@ -236,18 +267,29 @@ class IntegerSums:
                 check_integer("d", d)
         elif d != self.format:
             raise UsageError(f"d is {d}, the sum is {self.format}; without rescale D is the sum")
+        several = {count: name for count, name in self._lengths().items() if count > 1}
+        if len(several) > 1:
+            said = " and ".join(f"integers.{name} {count}" for count, name in several.items())
+            raise UsageError(f"{said}: numbers for columns must be as many, or one")
 
     def names(self) -> set[str]:
         """The inputs that are named."""
-        words = {*self.zero_a, *self.zero_b}
+        words = {*self.zero_a, *self.zero_b, *self.bias}
         if self.rescale is not None:
-            words |= {*self.rescale.scale, self.rescale.zero}
+            words |= {*self.rescale.scale, *self.rescale.bias, self.rescale.zero}
         return {word for word in words if whole_number(word) is None and scale_number(word) is None}
 
     def columns(self) -> int | None:
         """N, where numbers are written for each column; None where it may be any."""
-        said = [len(self.zero_b), len(self.rescale.scale) if self.rescale else 1]
+        said = self._lengths()
         return max(said) if max(said) > 1 else None
+
+    def _lengths(self) -> dict[int, str]:
+        """How many numbers fields of columns have, and a field that has so many."""
+        fields = {"zero_b": self.zero_b, "bias": self.bias}
+        if self.rescale is not None:
+            fields |= {"rescale.scale": self.rescale.scale, "rescale.bias": self.rescale.bias}
+        return {len(words): name for name, words in fields.items()}
 
 
 def check_words(what: str, words: object, inputs: Mapping[str, Input], shapes: tuple[str, ...], fmt: str) -> None:

@@ -545,9 +545,13 @@ class Schedule:
 
     def _check_integers(self, integers: IntegerSums) -> None:
         """Sums of integers, and that nothing is there that they have not."""
-        for name in ("kernels", "regions", "scalings", "epilogue", "amax", "c"):
-            if getattr(self, name) not in ((), None):
+        for name in ("kernels", "regions", "scalings", "epilogue", "amax"):
+            if getattr(self, name) != ():
                 raise UsageError(f"{name}: sums of integers have none; what they have is in integers")
+        if self.c not in (None, integers.format):
+            raise UsageError(
+                f"c is {brief(self.c)}; of integers C is added to the sum, and is {integers.format} as it is"
+            )
         if self.inputs != ():
             checks.items("inputs", self.inputs, Input)
         names = {each.name: each for each in self.inputs}

@@ -11,7 +11,16 @@ import numpy as np
 
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.described import choices
-from mmaprobe.parameters.integer_sums import NARROW, IntegerSums, LaneGroups, Rescale, ends, scale_number, scale_word
+from mmaprobe.parameters.integer_sums import (
+    NARROW,
+    NO_BIAS,
+    IntegerSums,
+    LaneGroups,
+    Rescale,
+    ends,
+    scale_number,
+    scale_word,
+)
 
 LANES = (2, 3, 4, 8, 16)
 """Lanes of a group that are tried."""
@@ -89,7 +98,9 @@ def _values(record: Any, name: str, own: Any) -> list[Any]:
     """Values beside one."""
     if name == "scale":
         return [(_scale(record, own[0], step), *own[1:]) for step in (-1, 1)]
-    if name in ("zero_a", "zero_b"):
+    if name == "bias" and isinstance(record, Rescale):
+        return [] if own == NO_BIAS else [(beside_word(own[0], step), *own[1:]) for step in (-1, 1)]
+    if name in ("zero_a", "zero_b", "bias"):
         return [(str(int(own[0]) + step), *own[1:]) for step in (-1, 1)]
     if name == "zero":
         return [str(int(own) + step) for step in (-1, 1)]
@@ -107,5 +118,9 @@ def _values(record: Any, name: str, own: Any) -> list[Any]:
 def _scale(rule: Rescale, word: str, step: int) -> str:
     if rule.by == "fixed":
         return str(int(word) + step)
-    code = int(np.float32(scale_number(word) or 0).view(np.uint32)) + step
-    return scale_word(float(np.uint32(code).view(np.float32)))
+    return beside_word(word, step)
+
+
+def beside_word(word: str, step: int) -> str:
+    """The next number of f32 above one, or below it."""
+    return scale_word(float(np.nextafter(np.float32(scale_number(word) or 0), np.float32(step * np.inf))))

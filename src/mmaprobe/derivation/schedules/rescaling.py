@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mmaprobe.formats import integer_range, whole_numbers
 from mmaprobe.models.gemm_integers import rescaled
-from mmaprobe.parameters.integer_sums import Rescale, ends, scale_number, scale_word
+from mmaprobe.parameters.integer_sums import NO_BIAS, Rescale, ends, scale_number, scale_word
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.probing.gemm.integer_values import GENTLE, dialled
 
@@ -68,7 +68,8 @@ def given(rule: Rescale, sums: Whole, d: str) -> Whole:
     """D of sums by a rule of one scale."""
     word = rule.scale[0]
     scale: Any = np.int64(int(word)) if rule.by == "fixed" else np.float32(scale_number(word) or 0)
-    return rescaled(rule, sums, scale, np.int64(int(rule.zero)), d)  # type: ignore[arg-type]
+    bias: Any = None if rule.bias == NO_BIAS else np.float32(scale_number(rule.bias[0]) or 0)
+    return rescaled(rule, sums, scale, bias, np.int64(int(rule.zero)), d)  # type: ignore[arg-type]
 
 
 def steps_of(rule: Rescale, d: str, reach: tuple[int, int]) -> Whole:

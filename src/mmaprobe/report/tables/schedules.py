@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmaprobe.parameters.integer_sums import IntegerSums
+from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums
 from mmaprobe.parameters.schedule import GemmKernel, to_text
 from mmaprobe.showing import counted, of_which
 
@@ -61,12 +61,19 @@ def integer_words(sums: IntegerSums, d: str) -> str:
         said += f"; {name} enters as {name} + {offset}" if offset else ""
     for name, zero in (("A", sums.zero_a), ("B", sums.zero_b)):
         said += f"; zero point of {name} {' '.join(zero)}" if zero != ("0",) else ""
+    said += f"; plus {_columns_words(sums.bias, 'biases')}" if sums.bias != ("0",) else ""
     rule = sums.rescale
     if rule is None:
         return said
-    scale = rule.scale[0] if len(rule.scale) == 1 else f"{len(rule.scale)} scales, one a column"
-    said += f"; times {scale}, in {rule.by}"
+    said += f"; times {_columns_words(rule.scale, 'scales')}, in {rule.by}"
+    if rule.bias != NO_BIAS:
+        said += f", {rule.bias_added} which {_columns_words(rule.bias, 'biases')} is added in f32"
     return said + ("" if d == "f32" else f", rounded {rule.rounding}, zero point {rule.zero}")
+
+
+def _columns_words(words: tuple[str, ...], many: str) -> str:
+    """One number, or how many there are."""
+    return words[0] if len(words) == 1 else f"{len(words)} {many}, one a column"
 
 
 def _words(kind: ElementClass) -> str:
