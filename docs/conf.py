@@ -17,10 +17,13 @@ from mmaprobe.probing.questions import PROBES
 from mmaprobe.report.datapath.known import parameter_lines, parameter_rows
 
 project = "mmaprobe"
+copyright = "the mmaprobe authors, under the Apache License 2.0"
 release = metadata.version("mmaprobe")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = f"mmaprobe {release}"
+html_static_path = ["style"]
+html_css_files = ["site.css"]
 exclude_patterns = ["recipes", "notebooks"]
 suppress_warnings = ["toc.not_included"]  # the pages of architectures, which a table names
 myst_heading_anchors = 4

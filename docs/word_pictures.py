@@ -176,13 +176,13 @@ def zero_exponent() -> str:
     """A zero whose exponent field is the largest, and a tiny term that falls out of the window."""
     canvas = Drawing("zero-exponent", "Zero exponent", "The zero's exponent moves the window up: the tiny term is cut")
     canvas.text(1, NAME, "a zero takes no part: the tiny term is kept")
-    bits(canvas, 1 + 8 * BIT, NAME + 5, "kkkkkk")
-    canvas.line(1 + 18 * BIT, NAME + 2, 1 + 18 * BIT, NAME + 20, "edge")
-    canvas.text(1, 50, "it shows an exponent: the window is cut from there")
-    canvas.box(1, 55, 8 * BIT - 1, NAME, "leaf zero", 1)
-    bits(canvas, 1 + 8 * BIT, 55, "kklll" + "l")
-    canvas.line(1 + 10 * BIT, 52, 1 + 10 * BIT, 70, "edge")
-    return canvas.close(74)
+    bits(canvas, 1 + 8 * BIT, NAME + 8, "kkkkkk")
+    canvas.line(1 + 18 * BIT, NAME + 5, 1 + 18 * BIT, NAME + 23, "edge")
+    canvas.text(1, 54, "it shows an exponent: the window is cut from there")
+    canvas.box(1, 62, 8 * BIT - 1, NAME, "leaf zero", 1)
+    bits(canvas, 1 + 8 * BIT, 62, "kklll" + "l")
+    canvas.line(1 + 10 * BIT, 59, 1 + 10 * BIT, 77, "edge")
+    return canvas.close(81)
 
 
 DRAWN: tuple[Callable[[], str], ...] = (
