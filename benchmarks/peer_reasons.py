@@ -13,9 +13,10 @@ from mmaprobe.parameters.datapath import Datapath, Exact, Fused, walk
 
 UNEXPLAINED = "unexplained"
 REASONS = {
-    "another NaN": "Both are NaN with different codes. Ours is one code whatever came in (basis in the parameter "
-    "file); the peer hands on what this processor's own floating-point unit or its own constant gives. Which NaN the "
-    "hardware answers is open.",
+    "another NaN": "Both are NaN with different codes. The peer hands on what this processor's own floating-point unit "
+    "or its own constant gives. Ours is what the parameter file says. For f64 of sm_90a that was measured on an H100: "
+    "each multiply-add hands on the first NaN of b, the sum so far and a; sm_100a and sm_120a are taken to do the "
+    "same. Elsewhere it is one code whatever came in, and which NaN that hardware answers is open.",
     "a sum of zeros": "The exact sum has only zero terms, all negative: ours is -0 as in IEEE 754, the peer sums from "
     "+0. Which one the hardware answers is open.",
     "a negative sum that rounds to zero": "Ours keeps the sign of the exact sum, the peer loses it in its detour "
