@@ -304,6 +304,30 @@ def test_the_bars_of_a_run() -> None:
     assert bars.bars.tasks[1].fields["count"] == "2 k vectors"
 
 
+def test_a_log_has_a_line_after_a_minute_then_ever_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 60 s, 120 more, 240 more; one line each, of both bars where both are there."""
+    from mmaprobe.report import progress
+
+    clock, said = [0.0], io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    with progress.KernelProgress(900) as kernels, progress.RunProgress() as run:
+        kernels.bars.get_time = run.bars.get_time = lambda: clock[0]
+        run.begin(3, 10**9)
+        for second in range(0, 430, 10):
+            clock[0] = second
+            kernels(f"mma.{second}")
+        for second in (430, 500):
+            clock[0] = second
+            run.at("x86.dpps\x1b: structure", None)
+            run.compared(10**6)
+    lines = said.getvalue().splitlines()
+    assert [line.partition(" kernels")[0] for line in lines[:3]] == [
+        "mmaprobe: mma.60: 7 of 900", "mmaprobe: mma.180: 19 of 900", "mmaprobe: mma.420: 43 of 900"
+    ]  # fmt: skip
+    assert lines[3].startswith("mmaprobe: x86.dpps\\x1b: structure: 0 of 3 instructions; comparing: 1 M of 1 G vectors")
+    assert len(lines) == 4
+
+
 def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
     """Of a million vectors a second 195 million take 3:15; what is cut is the description."""
     from mmaprobe.report import progress

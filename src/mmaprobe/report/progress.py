@@ -1,7 +1,8 @@
-"""Progress of long work, on standard error, only where a person watches."""
+"""Progress of long work, on standard error: bars where a person watches, in a log a line now and then."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
@@ -9,13 +10,17 @@ from rich.table import Column
 from rich.text import Text
 
 from mmaprobe.errors import printable
-from mmaprobe.report.console import PlainConsole
+from mmaprobe.report.console import ENDLESS, PlainConsole
 from mmaprobe.showing import human, per_second
 
 BAR = 20
 """Columns of a bar; of half of it on a terminal narrower than ``NARROW``, where words need the room."""
 NARROW = 100
 """Columns from which on a terminal is none too narrow for a whole bar."""
+FIRST_LINE = 60.0
+"""Seconds after which a log gets its first line; each time it takes twice as long to the next one."""
+MOST_APART = 600.0
+"""Seconds from one line to the next at most."""
 
 
 class _Line(TextColumn):
@@ -56,10 +61,25 @@ def _pace(task: Task) -> str:
 class _Bars:
     def __init__(self) -> None:
         self.bars = _bars()
+        self._apart = FIRST_LINE
+        self._due: float | None = None
 
     def __enter__(self) -> _Bars:
         self.bars.start()
         return self
+
+    def log(self) -> None:
+        """Where there are no bars, a line if it is time for one: a log, too, tells whether anything goes on."""
+        now = self.bars.get_time()
+        if self._due is None:
+            self._due = now + self._apart
+        if not self.bars.disable or now < self._due:
+            return
+        self._apart = min(2 * self._apart, MOST_APART)
+        self._due = now + self._apart
+        parts = (f"{task.description}: {task.fields['count']}".strip(": ") for task in self.bars.tasks if task.visible)
+        with suppress(OSError, ValueError):  # who closed the log does not end the work
+            PlainConsole(stderr=True, width=ENDLESS).print(f"mmaprobe: {'; '.join(parts)}")
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -89,6 +109,7 @@ class CountProgress(_Bars):
         task = self.bars.tasks[self.task]
         count = f"{human(int(task.completed))} of {human(self.total)} vectors{_pace(task)}"
         self.bars.update(self.task, count=count)
+        self.log()
 
 
 class RunProgress(_Bars):
@@ -125,11 +146,13 @@ class RunProgress(_Bars):
         self.left = "" if left is None else _left(left)
         said = ": ".join(filter(None, (self.name, text)))
         self.bars.update(self.derive, description=said, count=self._derived())
+        self.log()
 
     def derived(self, instruction: str) -> None:
         """An instruction's derivation ended."""
         self.done += 1
         self.bars.update(self.derive, completed=self.done, count=self._derived())
+        self.log()
 
     def compared(self, vectors: int) -> None:
         """So many vectors more were compared."""
@@ -138,6 +161,7 @@ class RunProgress(_Bars):
         of = "" if self.vectors is None else f" of {human(self.vectors)}"
         pace = _pace(self.bars.tasks[self.compare])
         self.bars.update(self.compare, count=f"{human(self.seen)}{of} vectors{pace}")
+        self.log()
 
     def _derived(self) -> str:
         count = "" if self.all is None else f"{self.done} of {self.all} instructions"
@@ -158,6 +182,7 @@ class CallsProgress(_Bars):
 
     def __call__(self, phase: str, calls: int) -> None:
         self.bars.update(self.task, description=phase, count=f"{calls:,} of at most {self.budget:,} calls")
+        self.log()
 
 
 class KernelProgress(_Bars):
@@ -179,3 +204,4 @@ class KernelProgress(_Bars):
         self.bars.update(
             self.task, description=instruction, count=f"{int(task.completed)} of {self.total} kernels{left}"
         )
+        self.log()
