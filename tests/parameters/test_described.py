@@ -14,6 +14,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.parameters.datapath import FIELDS, RECORDS, Encode
 from mmaprobe.parameters.described import choices, descriptions, value_in_words
 from mmaprobe.parameters.diff import in_words
+from mmaprobe.parameters.moves import MOVES
 from mmaprobe.parameters.rewrite import ENDS
 
 CASES = Path(strategies.__file__).parent
@@ -33,6 +34,12 @@ def test_every_field_is_described_and_means_the_same_in_every_record(record: typ
             known.words, known.kind, known.where, known.place, known.ends, known.values), name  # fmt: skip
         assert in_words(name) == each.words
         assert not each.choices or each.kind != "word" or choices(record, name)[0] == each.plain
+
+
+def test_a_change_of_structure_has_words_too() -> None:
+    """A certificate's rows are headed by them."""
+    assert [name for name in MOVES if name not in FIELDS and in_words(name) == name] == []
+    assert in_words("cut") == "where terms are cut"
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)

@@ -8,7 +8,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -43,9 +43,11 @@ from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.window import windows
 from mmaprobe.report.page.cards import cards_of
 from mmaprobe.report.page.mismatch_view import mismatch_views
+from mmaprobe.report.page.page import UNEQUAL
 from mmaprobe.report.page.special_values import special_answers
 from mmaprobe.report.page.tree_drawing import draw_tree
 from mmaprobe.report.page.window_drawing import draw_window
+from mmaprobe.report.run_summary import RowOutcome
 from mmaprobe.runs.kept import kept_rows
 
 
@@ -73,6 +75,9 @@ def test_the_page_shows_what_the_evidence_holds(derived: Path, tmp_path: Path) -
     assert page.attributes["data-mismatch"] == 0
     assert page.attributes["data-row"] == page.classes["card"] == 3
     assert page.classes["product"] == 16 + 8
+    compared = "12,000,000 vectors of 3 instructions were compared: 0 mismatches"
+    assert f"{compared}; 1 of 3 instructions is not what the shipped parameter file says." in page.text
+    assert "in 8 steps of 1 lane; subnormals kept" in page.text
     assert page.attributes["data-finding"] == sum(len(part.findings) for part in store.parts.values()) > 50
     assert all(name in page.text for name in store.parts)
     assert store.header.run in page.text
@@ -127,6 +132,14 @@ def test_mismatches_with_marked_bits_and_both_sides(wrong: Path, tmp_path: Path)
     )
     assert "17 terms, none cut; sum 0x1.ffffffp-7, RZ to f32 0x1.fffffep-7" in page.text
     assert FAULT in page.text
+
+
+def test_every_outcome_has_its_words_on_top(wrong: Path, tmp_path: Path) -> None:
+    page = page_of(wrong, tmp_path / "p.html")
+    assert re.search(
+        r"of 1 instruction were compared: [\d,]+ mismatches; 1 of 1 instructions is not equal\.", page.text
+    )
+    assert UNEQUAL.keys() == set(get_args(RowOutcome)) - {"equal"}
 
 
 def test_what_another_model_expected_is_not_explained(wrong: Path) -> None:

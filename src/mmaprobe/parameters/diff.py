@@ -121,7 +121,7 @@ _OTHERS = {
     "follows": "control state obeyed", "basis": "basis", "swap": "order of the operands",
     "arrangement": "order of the lanes in a step", "grouping": "which products are summed together",
     "accumulation": "where C enters", "between": "format between the steps and the last conversion",
-    "products": "rounding of the products", "nan_rule": "kind of NaN rule",
+    "products": "rounding of the products", "nan_rule": "kind of NaN rule", "cut": "where terms are cut",
 }  # fmt: skip
 """What changes beside the fields of records."""
 

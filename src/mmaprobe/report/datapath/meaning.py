@@ -39,7 +39,7 @@ def meaning(datapath: Datapath) -> str:
     """The clauses of a datapath, the sum first: ``16 products + c, aligned to the largest exponent, ...``."""
     steps = len(datapath.steps)
     tree = _text(datapath.tree) + _each(datapath.tree)
-    tree += f", in {steps} steps of {datapath.step_length} lanes" * (steps > 1)
+    tree += f", in {steps} steps of {counted(datapath.step_length, 'lane')}" * (steps > 1)
     return "; ".join(part for part in (tree, *_clauses(datapath)) if part)
 
 

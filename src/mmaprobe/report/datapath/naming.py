@@ -156,6 +156,6 @@ def headline(datapath: Datapath) -> str:
     c = f" + {c}" if datapath.c else ""
     scale = f", {datapath.scale.format} scales every {datapath.scale.size} lanes" if datapath.scale else ""
     steps = len(datapath.steps)
-    many = f", {steps} steps of {datapath.step_length} lanes" if steps > 1 else ""
+    many = f", {steps} steps of {counted(datapath.step_length, 'lane')}" if steps > 1 else ""
     random = f", r in {datapath.random}" if datapath.random else ""
     return f"{a} · {b}{c} → {datapath.d}, K = {datapath.k}{scale}{random}{many}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +11,17 @@ from mmaprobe.evidence.store import MANIFEST, Header
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.page.cards import Card
 from mmaprobe.report.page.filling import filled
-from mmaprobe.report.run_summary import MEANING, RunSummary
+from mmaprobe.report.run_summary import MEANING, RowOutcome, RunSummary
 from mmaprobe.report.tables.open_questions import AnswerRow
 from mmaprobe.report.tables.run import not_here_lines
 from mmaprobe.showing import counted, of_which
 
+UNEQUAL: dict[RowOutcome, tuple[str, str]] = {
+    "mismatch": ("are", "not equal"), "changed": ("are", "not what the shipped parameter file says"),
+    "failed": ("have", "failed"), "inconclusive": ("are", "inconclusive"), "unwritten": ("were", "not written"),
+    "internal": ("have", "met an error of mmaprobe"),
+}  # fmt: skip
+"""What is said of instructions of each outcome but equal: a verb, and what they are."""
 SIGNS = {"equal": "✓", "mismatch": "✗", "changed": "≠", "failed": "!", "inconclusive": "?"}
 """What stands before an outcome, so that its colour is not all that tells it."""
 
@@ -104,14 +111,19 @@ def counts(content: PageContent) -> dict[str, int]:
 
 
 def _verdict(summary: RunSummary) -> str:
-    unequal, rows = sum(row.outcome != "equal" for row in summary.rows), len(summary.rows)
+    """How many vectors were compared and how they came out; of each outcome but equal how many instructions have it."""
+    outcomes, rows = Counter(row.outcome for row in summary.rows), len(summary.rows)
     if not rows or not summary.vectors:
         return "Nothing was compared."
     said = f"{counted(summary.vectors, 'vector')} of {counted(rows, 'instruction')} were compared"
-    if not unequal:
+    if outcomes.keys() == {"equal"}:
         return f"{said}: every bit is the same."
-    wrong = counted(summary.mismatches, "mismatch")
-    return f"{said}: {wrong}; {of_which(unequal, rows, 'instruction', 'are')} not equal."
+    others = [
+        f"{of_which(outcomes[name], rows, 'instruction', verb)} {what}"
+        for name, (verb, what) in UNEQUAL.items()
+        if name in outcomes
+    ]
+    return f"{said}: {'; '.join([counted(summary.mismatches, 'mismatch'), *others])}."
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
