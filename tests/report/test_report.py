@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 import mmaprobe
 from mmaprobe.errors import CannotWriteError
@@ -329,7 +329,7 @@ def test_a_log_has_a_line_after_a_minute_then_ever_fewer(monkeypatch: pytest.Mon
 
 
 def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
-    """Of a million vectors a second 195 million take 3:15; what is cut is the description."""
+    """Of a million vectors a second 195 million take 3:15; what each bar is at stands above it, whole."""
     from mmaprobe.report import progress
 
     clock = [0.0]
@@ -344,13 +344,14 @@ def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
             count(10**6)
             kernels("mma")
         shown = io.StringIO()
-        Console(file=shown, width=80, color_system=None).print(run.bars.make_tasks_table(run.bars.tasks))
+        Console(file=shown, width=80, color_system=None).print(Group(*run.bars.get_renderables()))
     assert count.bars.tasks[0].fields["count"] == "5 M of 10 M vectors, 1 M/s, 0:05 left"
     assert kernels.bars.tasks[0].fields["count"] == "5 of 8 kernels, 0:03 left"
-    first, second = shown.getvalue().splitlines()
-    assert "0 of 21 instructions, 1:30 left" in first
-    assert "…" in first
-    assert "5 M of 200 M vectors, 1 M/s, 3:15 left" in second
+    first, more, derived, what, compared = shown.getvalue().splitlines()
+    assert f"{first} {more}" == "x86.vfmadd231ph{daz,ftz,rounding=rz}: structure of the sum, what single terms become"
+    assert what == "comparing"
+    assert "0 of 21 instructions, 1:30 left" in derived
+    assert "5 M of 200 M vectors, 1 M/s, 3:15 left" in compared
 
 
 def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

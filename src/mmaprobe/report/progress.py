@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
 from mmaprobe.errors import printable
-from mmaprobe.report.console import ENDLESS, PlainConsole
+from mmaprobe.report.console import ENDLESS, Folded, PlainConsole
 from mmaprobe.showing import human, per_second
 
 BAR = 20
-"""Columns of a bar; of half of it on a terminal narrower than ``NARROW``, where words need the room."""
-NARROW = 100
-"""Columns from which on a terminal is none too narrow for a whole bar."""
+"""Columns of a bar; of half of it on a terminal narrower than ``NARROW``."""
+NARROW = 140
+"""Columns from which on an id, a whole bar and what it counts stand side by side."""
 FIRST_LINE = 60.0
 """Seconds after which a log gets its first line; each time it takes twice as long to the next one."""
 MOST_APART = 600.0
 """Seconds from one line to the next at most."""
 
 
-class _Line(TextColumn):
-    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it.
+def _line(task: Task) -> str:
+    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it."""
+    return printable(task.description).replace("\n", r"\n").replace("\t", r"\t")
 
-    Where the terminal is narrow it is cut, and not what stands behind it.
-    """
+
+class _Line(TextColumn):
+    """The description before its bar, where the terminal is wide."""
 
     def render(self, task: Task) -> Text:
-        line = printable(task.description).replace("\n", r"\n").replace("\t", r"\t")
-        return Text(line, no_wrap=True, overflow="ellipsis")
+        return Text(_line(task), no_wrap=True, overflow="ellipsis")
+
+
+class _Stacked(Progress):
+    """Bars of a narrow terminal: what each is at stands above it, broken between words."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        for task in self.tasks:
+            if task.visible:
+                yield Folded(_line(task))
+                yield self.make_tasks_table([task])
 
 
 def _bars() -> Progress:
     console = PlainConsole(stderr=True)
-    return Progress(
+    wide = console.width >= NARROW
+    return (Progress if wide else _Stacked)(
         SpinnerColumn(),
-        _Line("", table_column=Column()),
-        BarColumn(BAR if console.width >= NARROW else BAR // 2),
+        *[_Line("", table_column=Column())] * wide,
+        BarColumn(BAR if wide else BAR // 2),
         TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=console,
