@@ -13,7 +13,6 @@ import typing as _typing
 from mmaprobe.errors import CannotWriteError, DeviceError, InternalError, MmaprobeError, NotHereError, UsageError
 
 if _typing.TYPE_CHECKING:
-    from mmaprobe import devices
     from mmaprobe.api import (
         add_catalog,
         architectures,
@@ -30,6 +29,7 @@ if _typing.TYPE_CHECKING:
         validate_witnesses,
     )
     from mmaprobe.campaigns import merge, validate_plan
+    from mmaprobe.devices.listed import listed as devices
     from mmaprobe.models.gemm import gemm
     from mmaprobe.runs import bring_up, run
 
@@ -74,16 +74,18 @@ _HOMES["gemm"] = "mmaprobe.models.gemm"
 _HOMES |= dict.fromkeys(("merge", "validate_plan"), "mmaprobe.campaigns")
 
 
-def __getattr__(name: str) -> _typing.Any:
-    """A public name, loaded when it is first asked for: a probe that is imported alone never loads a model."""
-    if name == "__version__":
-        return _importlib.import_module("importlib.metadata").version("mmaprobe")
-    if name == "devices":  # a verb, and the room that it lists
-        return _importlib.import_module("mmaprobe.devices")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'mmaprobe' has no attribute {name!r}")
-    return getattr(_importlib.import_module(home), name)
+if not _typing.TYPE_CHECKING:  # a checker knows the names above and no others
+
+    def __getattr__(name: str) -> _typing.Any:
+        """A public name, loaded when it is first asked for: a probe that is imported alone never loads a model."""
+        if name == "__version__":
+            return _importlib.import_module("importlib.metadata").version("mmaprobe")
+        if name == "devices":  # a verb, and the room that it lists
+            return _importlib.import_module("mmaprobe.devices")
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'mmaprobe' has no attribute {name!r}")
+        return getattr(_importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -58,9 +58,9 @@ class OpenDevice:
         """Identity: what evidence records about the device."""
         return self._device.info()
 
-    def instructions(self) -> Sequence[Instruction]:
+    def instructions(self) -> Results[Instruction]:
         """Every instruction of the device's architecture, whether or not it runs here."""
-        return self._device.instructions()
+        return Results(self._device.instructions())
 
     def named(self, identifier: str | Instruction) -> Instruction:
         """The instruction of this id: the device's own, else the catalog's; UsageError with the near ids otherwise."""

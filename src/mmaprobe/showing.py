@@ -104,6 +104,11 @@ def plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("ch", "sh", "ss", "x")) else "s")
 
 
+def another(noun: str) -> str:
+    """``another seed``, ``other settings``."""
+    return f"{'other' if noun.endswith('s') else 'another'} {noun}"
+
+
 def human(count: int) -> str:
     """A count as people say it, three digits of it: ``12.3 M``, ``340``."""
     for limit, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import pydoc
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +29,27 @@ def test_the_package_shows_its_public_names_whatever_is_loaded() -> None:
     assert {"model", "architectures", "instructions", "devices", "gemm", "run"} <= set(VERBS)
     with pytest.raises(AttributeError, match="has no attribute 'modle'"):
         mmaprobe.modle  # noqa: B018
+
+
+def test_a_type_checker_sees_the_public_names_and_no_others() -> None:
+    text = Path(str(mmaprobe.__file__)).read_text("utf-8")
+    guards = {ast.unparse(each.test): each for each in ast.parse(text).body if isinstance(each, ast.If)}
+    seen: dict[str, str] = {}
+    for each in guards["_typing.TYPE_CHECKING"].body:
+        if isinstance(each, ast.ImportFrom):
+            seen |= {name.asname or name.name: str(each.module) for name in each.names}
+    assert "mmaprobe" not in seen.values(), "a name that is a room cannot be called"
+    errors = {name for name in mmaprobe.__all__ if inspect.isclass(getattr(mmaprobe, name))}
+    assert sorted({*seen, *errors, "__version__"}) == sorted(mmaprobe.__all__)
+    asked_for = [each.name for each in guards["not _typing.TYPE_CHECKING"].body if isinstance(each, ast.FunctionDef)]
+    assert asked_for == ["__getattr__"], "every other name would be there"
+
+
+def test_instructions_of_a_device_show_themselves_in_short() -> None:
+    listed = mmaprobe.device("model:sm_90a").instructions()
+    assert len(listed) > 300
+    assert len(repr(listed)) < 3000
+    assert "more rows" in listed._repr_html_()
 
 
 def test_help_names_every_verb_and_no_word_of_typing() -> None:

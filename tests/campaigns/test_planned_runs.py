@@ -60,7 +60,7 @@ def test_a_run_is_of_its_plan(mine: Path, tmp_path: Path, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     mine.write_text(mine.read_text().replace("12_000", "13_000"))
     assert run("--plan", mine, "--out", out, "--resume") == 2
-    assert "was begun with another settings" in capsys.readouterr().err
+    assert "was begun with other settings" in capsys.readouterr().err
 
 
 def test_an_instruction_takes_the_place_of_the_plans(mine: Path, tmp_path: Path) -> None:

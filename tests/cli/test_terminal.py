@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 import mmaprobe
 from cases.command_tree import commands
 from mmaprobe import __main__ as program
+from mmaprobe.catalog.names import say
 from mmaprobe.cli import main, terminal
 from mmaprobe.cli.terminal import app
+from mmaprobe.report import progress
 from mmaprobe.report.console import PlainConsole
 from mmaprobe.report.tables.listing import table
 
@@ -38,6 +40,25 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     for name in EVERY:
         assert main([*name.split(), "-h"]) == 0
         assert "Usage: " in capsys.readouterr().out
+
+
+def test_a_group_without_a_command_is_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["gemm"], ["parameters"]):
+        main([*words, "--help"])
+        said = capsys.readouterr().out
+        assert main(words) == 2
+        assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, each in EVERY.items() if any(p.required for p in each.params)))
+def test_a_command_without_its_words_says_in_a_line_what_is_missing(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(name.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(("mmaprobe: Missing argument ", "mmaprobe: Missing option "))
+    assert said.endswith(f"; see mmaprobe {name} --help\n")
+    assert said.count("\n") == 1
 
 
 def test_every_command_has_json() -> None:
@@ -122,6 +143,27 @@ def test_an_interrupt_while_it_loads_is_one_line(
     assert capsys.readouterr().err == "mmaprobe: interrupted\n"
 
 
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines_by_the_way_break_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("MMAPROBE_SEED", raising=False)
+    monkeypatch.setattr(sys, "stderr", Screen())
+    say.cache_clear()
+    instruction = "wgmma.m64n32k32.f32.e4m3.e4m3"
+    assert main(["validate", "model:sm_90a", "model:sm_90a", instruction, "-n", "3", "--nan", "any"]) == 0
+    said = sys.stderr.getvalue()
+    told = [line for line in said.replace("\x1b[2K", "\n").splitlines() if "wgmma" in line]
+    assert "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e4m3" in told
+    assert all(len(line) <= 80 for line in told)
+    assert "the same vectors again: mmaprobe validate --seed" in " ".join(said.split())
+
+
 def shown(rows: list[dict[str, Any]], width: int) -> str:
     out = io.StringIO()
     PlainConsole(file=out, width=width).print(table(rows, tuple(rows[0])))
@@ -160,3 +202,22 @@ def test_no_word_is_ever_broken(rows: list[tuple[str, str]], width: int) -> None
     for one, other in rows:
         assert one in said
         assert set(other.split()) <= set(said.split())
+
+
+def test_what_a_bar_is_at_stands_above_it_where_the_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    identifier = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    bars = progress.RunProgress()
+    bars.begin(66, 1_320_000)
+    bars.step("instructions", "every one")
+    bars.at(f"{identifier}: structures that agree with what was told", 7.0)
+    bars.compared(20_000)
+    out = io.StringIO()
+    PlainConsole(file=out, width=80).print(*bars.bars.get_renderables(), sep="\n")
+    lines = out.getvalue().splitlines()
+    said = " ".join(out.getvalue().split())
+    assert f"instructions: {identifier}: structures that agree with what was told" in said
+    assert any("0 of 66 instructions, 0:07 left" in line for line in lines)
+    assert any("20 k of 1.32 M vectors" in line for line in lines)
+    assert "…" not in said
+    assert all(len(line) <= 80 for line in lines)

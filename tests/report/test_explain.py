@@ -227,10 +227,10 @@ def test_vectors_are_read_as_they_are_printed() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a=0x1", "b=0x1"], "operand c is missing; give it as c=..."),
-        (["a=0x1", "a=0x1", "c=0"], "'a' twice"),
-        (["a=0x1", "0x1", "c=0"], "with names its words are a=... b=... c=..."),
-        (["x=0x1", "b=0x1", "c=0"], "'x='"), (["a=", "b=1", "c=0"], "cannot read ''"),
+        (["a=0x1", "b=0x1"], "operand missing; add c=..."),
+        (["a=0x1", "a=0x1", "c=0"], "a= comes twice; write a=... b=... c=..."),
+        (["a=0x1", "0x1", "c=0"], "'0x1' has no name; write a=... b=... c=..."),
+        (["x=0x1", "b=0x1", "c=0"], "x= is no operand; write"), (["a=", "b=1", "c=0"], "cannot read ''"),
     ],
 )  # fmt: skip
 def test_words_with_wrong_names_are_refused(words: list[str], said: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 
 import mmaprobe
 from mmaprobe.errors import CannotWriteError
@@ -304,8 +304,32 @@ def test_the_bars_of_a_run() -> None:
     assert bars.bars.tasks[1].fields["count"] == "2 k vectors"
 
 
+def test_a_log_has_a_line_after_a_minute_then_ever_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 60 s, 120 more, 240 more; one line each, of both bars where both are there."""
+    from mmaprobe.report import progress
+
+    clock, said = [0.0], io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    with progress.KernelProgress(900) as kernels, progress.RunProgress() as run:
+        kernels.bars.get_time = run.bars.get_time = lambda: clock[0]
+        run.begin(3, 10**9)
+        for second in range(0, 430, 10):
+            clock[0] = second
+            kernels(f"mma.{second}")
+        for second in (430, 500):
+            clock[0] = second
+            run.at("x86.dpps\x1b: structure", None)
+            run.compared(10**6)
+    lines = said.getvalue().splitlines()
+    assert [line.partition(" kernels")[0] for line in lines[:3]] == [
+        "mmaprobe: mma.60: 7 of 900", "mmaprobe: mma.180: 19 of 900", "mmaprobe: mma.420: 43 of 900"
+    ]  # fmt: skip
+    assert lines[3].startswith("mmaprobe: x86.dpps\\x1b: structure: 0 of 3 instructions; comparing: 1 M of 1 G vectors")
+    assert len(lines) == 4
+
+
 def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
-    """Of a million vectors a second 195 million take 3:15; what is cut is the description."""
+    """Of a million vectors a second 195 million take 3:15; what each bar is at stands above it, whole."""
     from mmaprobe.report import progress
 
     clock = [0.0]
@@ -320,13 +344,14 @@ def test_bars_tell_rate_and_time_left_on_a_narrow_terminal() -> None:
             count(10**6)
             kernels("mma")
         shown = io.StringIO()
-        Console(file=shown, width=80, color_system=None).print(run.bars.make_tasks_table(run.bars.tasks))
+        Console(file=shown, width=80, color_system=None).print(Group(*run.bars.get_renderables()))
     assert count.bars.tasks[0].fields["count"] == "5 M of 10 M vectors, 1 M/s, 0:05 left"
     assert kernels.bars.tasks[0].fields["count"] == "5 of 8 kernels, 0:03 left"
-    first, second = shown.getvalue().splitlines()
-    assert "0 of 21 instructions, 1:30 left" in first
-    assert "…" in first
-    assert "5 M of 200 M vectors, 1 M/s, 3:15 left" in second
+    first, more, derived, what, compared = shown.getvalue().splitlines()
+    assert f"{first} {more}" == "x86.vfmadd231ph{daz,ftz,rounding=rz}: structure of the sum, what single terms become"
+    assert what == "comparing"
+    assert "0 of 21 instructions, 1:30 left" in derived
+    assert "5 M of 200 M vectors, 1 M/s, 3:15 left" in compared
 
 
 def test_an_explanation_is_no_markup_and_steers_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

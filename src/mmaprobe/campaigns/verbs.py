@@ -21,6 +21,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import Lock, new_folder, sweep
 from mmaprobe.evidence.store import MANIFEST
 from mmaprobe.generators.seeds import fixed, seed_of
+from mmaprobe.showing import another
 
 SHARDS = "shards"
 """The folder of a campaign's shards inside its evidence."""
@@ -201,7 +202,7 @@ def _check_same(result: ShardResult, work: PlanWork, out: Path) -> None:
     for name, value in now.items():
         if was[name] != value:
             raise UsageError(
-                f"{out} was begun with another {name}; start anew with another --out, or give the same options"
+                f"{out} was begun with {another(name)}; start anew with another --out, or give the same options"
             )
 
 

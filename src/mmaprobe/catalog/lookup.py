@@ -108,6 +108,9 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
     meant = _meant(identifier, architecture)
     if meant is not None:
         return meant
+    if is_glob(identifier):
+        listed = f"mmaprobe instructions ARCH --instruction {shlex.quote(identifier)}"
+        raise UsageError(f"{identifier!r} may name many instructions, and one is wanted; {listed} lists them")
     known = [form.first.id for name in architectures() for form in catalog().forms(name)]
     choices = dict.fromkeys([*known, *map(short, known)])
     raise UsageError(

@@ -7,24 +7,24 @@ in the words of a command cost no more than reading them.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from codecs import lookup
-from contextlib import suppress
-from shutil import get_terminal_size
-from typing import Any, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import typer
 
 # in the order in which --help lists them
 from mmaprobe.cli import run, report, probe, validate, replay, derive, kernels, evidence, diff, files, tree, gemm  # isort: skip
 from mmaprobe.cli import instructions, this_machine, plot  # isort: skip
-from mmaprobe.cli.terminal import JSON, app, emit, emitted, ends, typed
+from mmaprobe.cli.terminal import JSON, app, emit, emitted, ends, leave_nothing, tell, typed
 from mmaprobe.devices.waiting import telling
 from mmaprobe.errors import CannotWriteError, InternalError, MmaprobeError, UsageError, printable
 from mmaprobe.evidence.unexpected_ends import interrupting, unforeseen
 from mmaprobe.exit_codes import INTERRUPTED
-from mmaprobe.report.console import folded
 
 __all__ = [
     "derive",
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     typed[:] = sys.argv[1:] if arguments is None else arguments
     if sys.stdout is None:
         return _fail("cannot write to standard output: it is closed", CannotWriteError.exit_code)
-    with interrupting(), telling(_waiting):
+    with interrupting(), telling(_waiting), _notes_told():
         try:
             code = _run(arguments)
             sys.stdout.flush()
@@ -98,15 +98,9 @@ def _mistake(error: Any) -> str:
     return f"{error.format_message().rstrip('.')}; see {' '.join(['mmaprobe', *names, '--help'])}"
 
 
-def _leave_nothing(stream: TextIO) -> None:
-    """What a stream did not take is not written at the interpreter's end either, which would change the exit code."""
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _cannot_print(error: OSError) -> int:
     """Standard output takes no more."""
-    _leave_nothing(sys.stdout)
+    leave_nothing(sys.stdout)
     if error.errno == errno.EPIPE:  # as head does: not worth a line
         return CannotWriteError.exit_code
     return _fail(f"cannot write to standard output: {error.strerror}", CannotWriteError.exit_code)
@@ -125,17 +119,28 @@ def _waiting(line: str) -> None:
         _say(line)
 
 
+class _Notes(logging.Handler):
+    """What the package notes by the way, such as what a name was taken for, as a line of the command."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The line."""
+        tell(record.getMessage())
+
+
+@contextmanager
+def _notes_told() -> Iterator[None]:
+    """Inside, notes are lines of the command."""
+    log, handler = logging.getLogger("mmaprobe"), _Notes(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
 def _say(message: str) -> None:
     """A line on standard error, where that can be written."""
-    line = printable(f"mmaprobe: {message}")
-    if sys.stderr is not None:
-        if sys.stderr.isatty():
-            line = folded(line, get_terminal_size().columns)
-        try:
-            encoding = sys.stderr.encoding or "utf-8"
-            print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
-        except OSError:
-            _leave_nothing(sys.stderr)
+    tell(f"mmaprobe: {message}")
 
 
 def _fail(message: str, code: int) -> int:

@@ -49,7 +49,7 @@ def derive(
         ),
     ] = None,
     allowance: Annotated[
-        int | None, typer.Option(help="Work of one search, in units of 25 ns; without it 600,000,000.", min=0)
+        int | None, typer.Option(help="Work of one search, in units of 25 ns; without it 470,000,000.", min=0)
     ] = None,
     as_json: JsonOption = False,
 ) -> int:

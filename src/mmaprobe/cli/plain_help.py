@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from mmaprobe.exit_codes import USAGE
 
 LENGTH = 1000
 """Characters that no command's first sentence has."""
@@ -52,6 +55,15 @@ class PlainCommand(TyperCommand):
 
 class PlainGroup(TyperGroup):
     """A group whose list has each command's first sentence whole, and not as much as a line holds."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As click's; without a word the help, on standard error, which ends as a command that is not whole."""
+        if not args and not ctx.resilient_parsing:
+            with suppress(OSError):
+                typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(USAGE)
+        words: list[str] = super().parse_args(ctx, args)
+        return words
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The commands in the order in which they were made."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,7 @@ import typer
 
 from mmaprobe.cli.evidence import evidence_show
 from mmaprobe.cli.plain_help import PlainCommand
-from mmaprobe.cli.terminal import JsonOption, app, emit, out, path, refuse
-from mmaprobe.errors import printable
+from mmaprobe.cli.terminal import JsonOption, app, emit, out, path, refuse, tell
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.showing import counted
 
@@ -32,7 +32,7 @@ class ReportCommand(PlainCommand):
     def parse_args(self, context: Any, words: list[str]) -> Any:
         """As click's, each bare ``--html`` with a word behind it."""
         filled: list[str] = []
-        for word, after in zip(words, [*words[1:], "-"], strict=True):
+        for word, after in zip_longest(words, words[1:], fillvalue="-"):
             filled += [word, UNNAMED] if word == HTML and after.startswith("-") else [word]
         return super().parse_args(context, filled)
 
@@ -64,7 +64,7 @@ def report_command(
     store = Store.open(run)
     if not store.parts:
         nothing = f"mmaprobe: {run} tells of no instruction yet; go on with: mmaprobe run --resume --out {run}"
-        typer.echo(printable(nothing), err=True)
+        tell(nothing)
         return INCONCLUSIVE
     file = html if chosen else store.path / PAGE
     content = _content(store, None if against is None else Store.open(against))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from urllib.parse import quote
 
 import typer
@@ -17,14 +19,13 @@ from rich.console import Console
 import mmaprobe
 from mmaprobe.cli.catalog_option import Commands
 from mmaprobe.errors import UsageError, printable
-from mmaprobe.report.console import ENDLESS, PlainConsole
+from mmaprobe.report.console import ENDLESS, PlainConsole, folded
 from mmaprobe.vendors import gpus, vendor_called
 
 if TYPE_CHECKING:
     from mmaprobe.baselines.gate import GateVerdict
 
 app = Commands(
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -32,14 +33,12 @@ app = Commands(
     epilog="Begin with mmaprobe doctor, which says what is here, and mmaprobe run, which asks this machine's own unit. "
     "Each command says more with --help.",
 )
-corpus_app = Commands(no_args_is_help=True, help="Recorded outputs of real hardware: import, list and check them.")
-vectors_app = Commands(no_args_is_help=True, help="Test vectors by the name that a mismatch prints, its recipe.")
-parameters_app = Commands(
-    no_args_is_help=True, help="What is known of each unit, as files: show, write and compare them."
-)
-evidence_app = Commands(no_args_is_help=True, help="What runs left behind: list, show, verify and compare it.")
-plot_app = Commands(no_args_is_help=True, help="Draw instructions, errors and runs, as PNG or SVG.")
-gemm_app = Commands(no_args_is_help=True, help="Whole matrix products: in which order a library adds.")
+corpus_app = Commands(help="Recorded outputs of real hardware: import, list and check them.")
+vectors_app = Commands(help="Test vectors by the name that a mismatch prints, its recipe.")
+parameters_app = Commands(help="What is known of each unit, as files: show, write and compare them.")
+evidence_app = Commands(help="What runs left behind: list, show, verify and compare it.")
+plot_app = Commands(help="Draw instructions, errors and runs, as PNG or SVG.")
+gemm_app = Commands(help="Whole matrix products: in which order a library adds.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(evidence_app, name="evidence")
 app.add_typer(gemm_app, name="gemm")
@@ -130,6 +129,26 @@ def out() -> Console:
     return PlainConsole(width=None if sys.stdout.isatty() else ENDLESS)
 
 
+def tell(text: str) -> None:
+    """A line on standard error, where that can be written; on a terminal it breaks between words."""
+    if sys.stderr is None:
+        return
+    line = printable(text)
+    if sys.stderr.isatty():
+        line = folded(line, get_terminal_size().columns)
+    encoding = sys.stderr.encoding or "utf-8"
+    try:
+        print(line.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr, flush=True)
+    except OSError:
+        leave_nothing(sys.stderr)
+
+
+def leave_nothing(stream: TextIO) -> None:
+    """What a stream did not take is not written at the interpreter's end either, which would change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def emit(value: Any) -> None:
     """Print a JSON document with the number of its schema; rows stand under ``rows``."""
     emitted.append(value)
@@ -161,7 +180,7 @@ def drawn(seed: int | None) -> int:
         return known
     seed = seed_of(None)
     again = shlex.join(["mmaprobe", *typed[:1], "--seed", str(seed), *typed[1:]])
-    print(printable(f"seed {seed}; the same vectors again: {again}"), file=sys.stderr)
+    tell(f"seed {seed}; the same vectors again: {again}")
     return seed
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import mmaprobe
+from mmaprobe.catalog.lookup import is_glob
 from mmaprobe.cli import argument_checks
 from mmaprobe.cli.catalog_option import named
 from mmaprobe.cli.gemm import hold
@@ -130,7 +131,10 @@ def validate(
         refuse(context, ("nan", "save", "markdown"), "goes with an instruction; of whole products two NaNs are equal")
         return hold(dut, ref, vectors, drawn(seed), generator, as_json)
     if not (ref and instruction):
-        raise UsageError("name a reference and an instruction; or compare many by a plan: --plan quick")
+        lacking = "an instruction" if ref else "a reference, such as model:x86-64, and an instruction"
+        raise UsageError(f"name {lacking}; or compare many by a plan: --plan quick")
+    if is_glob(instruction):
+        raise UsageError(f"{instruction!r} names many instructions; compare them by a plan: --plan quick")
     seed = drawn(seed)
     with progress.CountProgress(vectors) as bar:
         summary = mmaprobe.validate(

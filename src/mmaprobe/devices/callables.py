@@ -195,6 +195,8 @@ def threads_environment(count: int) -> dict[str, str]:
 
 
 def _find(module_name: str, attribute: str) -> tuple[Callable[..., Any], str]:
+    if module_name.endswith(".py") and not Path(module_name).exists():
+        raise UsageError(f"function:{module_name}:{attribute}: {module_name}: No such file or directory")
     try:
         module = _from_file(module_name) if module_name.endswith(".py") else importlib.import_module(module_name)
     except Exception as error:

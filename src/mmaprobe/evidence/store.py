@@ -369,6 +369,8 @@ def read_manifest(folder: Path) -> Named:
     except FileNotFoundError:
         listed = "mmaprobe evidence list FOLDER lists the runs below a folder"
         raise UsageError(f"{path}: No such file, and so no evidence of a run; {listed}") from None
+    except NotADirectoryError:
+        raise UsageError(f"{folder} is a file; name the folder of the run that it is part of") from None
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     given = manifest.typed(dict)

@@ -77,14 +77,14 @@ def _in_order(instruction: Instruction, words: Sequence[str], places: Mapping[st
     named: dict[str, str] = {}
     for name, equals, word in pairs:
         if not equals or name not in places or name in named:
-            said = f"{name!r} twice" if name in named else f"{name + equals!r}"
-            raise UsageError(
-                f"{instruction.id}: {said}; with names its words are {' '.join(f'{each}=...' for each in places)}"
-            )
+            wrong = f"{name}= is no operand" if equals else f"{name!r} has no name"
+            said = f"{name}= comes twice" if name in named else wrong
+            raise UsageError(f"{instruction.id}: {said}; write {' '.join(f'{each}=...' for each in places)}")
         named[name] = word
     missing = [name for name in places if name not in named]
     if missing:
-        raise UsageError(f"{instruction.id}: operand {', '.join(missing)} is missing; give it as {missing[0]}=...")
+        of = "operand" if len(missing) == 1 else "operands"
+        raise UsageError(f"{instruction.id}: {of} missing; add {' '.join(f'{each}=...' for each in missing)}")
     return [named[name] for name in places]
 
 

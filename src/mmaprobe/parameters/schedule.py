@@ -658,7 +658,8 @@ def schedule_named(name: str | Path) -> Schedule:
         return read_schedule(name)
     known = known_schedules()
     if name not in known:
-        raise UsageError(f"no schedule {brief(str(name))} ships, and a file ends in .toml{near(str(name), known)}")
+        listed = near(str(name), known) or f"; those that ship: {', '.join(known)}"
+        raise UsageError(f"no schedule {brief(str(name))} ships, and a file ends in .toml{listed}")
     return from_text((_SHIPPED / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 

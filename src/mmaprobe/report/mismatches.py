@@ -190,13 +190,13 @@ def _command(summary: Summary, example: Mismatch, saved: str) -> str:
     return shlex.join(["mmaprobe", *words])
 
 
-def _explaining(summary: Summary, example: Mismatch) -> str:
+def _explaining(of: Summary | Replayed, example: Mismatch) -> str:
     """The command that follows the reference's model, else the device's, through the smallest form, step by step."""
-    for device in (summary.ref, summary.dut):
+    for device in (of.ref, of.dut):
         scheme, _, architecture = device.partition(":")
         if scheme == "model" and "?" not in architecture:
             words = vector_text(example.shrunk or example.vector).split()
-            return shlex.join(["mmaprobe", "explain", architecture, summary.instruction, *words])
+            return shlex.join(["mmaprobe", "explain", architecture, of.instruction, *words])
     return ""
 
 
@@ -217,7 +217,7 @@ def _replayed(found: Replayed) -> Iterator[str]:
     was = "" if before is None else f"; it was {before.vector.d:#x}, expected {before.expected:#x}"
     if found.outcome != "right now":
         yield of + was
-        yield from (f"  {line}" for line in mismatch_lines(now))
+        yield from (f"  {line}" for line in mismatch_lines(now, why=_explaining(found, now)))
     else:
         changed = "; the reference changed" if before is not None and now.expected != before.expected else ""
         times = f"{now.expected:#x}, {now.retests[0].asked} times"

@@ -1,40 +1,59 @@
-"""Progress of long work, on standard error, only where a person watches."""
+"""Progress of long work, on standard error: bars where a person watches, in a log a line now and then."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 
+from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
 from mmaprobe.errors import printable
-from mmaprobe.report.console import PlainConsole
+from mmaprobe.report.console import ENDLESS, Folded, PlainConsole
 from mmaprobe.showing import human, per_second
 
 BAR = 20
-"""Columns of a bar; of half of it on a terminal narrower than ``NARROW``, where words need the room."""
-NARROW = 100
-"""Columns from which on a terminal is none too narrow for a whole bar."""
+"""Columns of a bar; of half of it on a terminal narrower than ``NARROW``."""
+NARROW = 140
+"""Columns from which on an id, a whole bar and what it counts stand side by side."""
+FIRST_LINE = 60.0
+"""Seconds after which a log gets its first line; each time it takes twice as long to the next one."""
+MOST_APART = 600.0
+"""Seconds from one line to the next at most."""
+
+
+def _line(task: Task) -> str:
+    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it."""
+    return printable(task.description).replace("\n", r"\n").replace("\t", r"\t")
 
 
 class _Line(TextColumn):
-    """The description as one line, escaped before its width is taken: no bar grows or leaves its place by it.
-
-    Where the terminal is narrow it is cut, and not what stands behind it.
-    """
+    """The description before its bar, where the terminal is wide."""
 
     def render(self, task: Task) -> Text:
-        line = printable(task.description).replace("\n", r"\n").replace("\t", r"\t")
-        return Text(line, no_wrap=True, overflow="ellipsis")
+        return Text(_line(task), no_wrap=True, overflow="ellipsis")
+
+
+class _Stacked(Progress):
+    """Bars of a narrow terminal: what each is at stands above it, broken between words."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        for task in self.tasks:
+            if task.visible:
+                yield Folded(_line(task))
+                yield self.make_tasks_table([task])
 
 
 def _bars() -> Progress:
     console = PlainConsole(stderr=True)
-    return Progress(
+    wide = console.width >= NARROW
+    return (Progress if wide else _Stacked)(
         SpinnerColumn(),
-        _Line("", table_column=Column()),
-        BarColumn(BAR if console.width >= NARROW else BAR // 2),
+        *[_Line("", table_column=Column())] * wide,
+        BarColumn(BAR if wide else BAR // 2),
         TextColumn("{task.fields[count]}", table_column=Column(no_wrap=True)),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=console,
@@ -56,10 +75,25 @@ def _pace(task: Task) -> str:
 class _Bars:
     def __init__(self) -> None:
         self.bars = _bars()
+        self._apart = FIRST_LINE
+        self._due: float | None = None
 
     def __enter__(self) -> _Bars:
         self.bars.start()
         return self
+
+    def log(self) -> None:
+        """Where there are no bars, a line if it is time for one: a log, too, tells whether anything goes on."""
+        now = self.bars.get_time()
+        if self._due is None:
+            self._due = now + self._apart
+        if not self.bars.disable or now < self._due:
+            return
+        self._apart = min(2 * self._apart, MOST_APART)
+        self._due = now + self._apart
+        parts = (f"{task.description}: {task.fields['count']}".strip(": ") for task in self.bars.tasks if task.visible)
+        with suppress(OSError, ValueError):  # who closed the log does not end the work
+            PlainConsole(stderr=True, width=ENDLESS).print(f"mmaprobe: {'; '.join(parts)}")
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -89,6 +123,7 @@ class CountProgress(_Bars):
         task = self.bars.tasks[self.task]
         count = f"{human(int(task.completed))} of {human(self.total)} vectors{_pace(task)}"
         self.bars.update(self.task, count=count)
+        self.log()
 
 
 class RunProgress(_Bars):
@@ -125,11 +160,13 @@ class RunProgress(_Bars):
         self.left = "" if left is None else _left(left)
         said = ": ".join(filter(None, (self.name, text)))
         self.bars.update(self.derive, description=said, count=self._derived())
+        self.log()
 
     def derived(self, instruction: str) -> None:
         """An instruction's derivation ended."""
         self.done += 1
         self.bars.update(self.derive, completed=self.done, count=self._derived())
+        self.log()
 
     def compared(self, vectors: int) -> None:
         """So many vectors more were compared."""
@@ -138,6 +175,7 @@ class RunProgress(_Bars):
         of = "" if self.vectors is None else f" of {human(self.vectors)}"
         pace = _pace(self.bars.tasks[self.compare])
         self.bars.update(self.compare, count=f"{human(self.seen)}{of} vectors{pace}")
+        self.log()
 
     def _derived(self) -> str:
         count = "" if self.all is None else f"{self.done} of {self.all} instructions"
@@ -158,6 +196,7 @@ class CallsProgress(_Bars):
 
     def __call__(self, phase: str, calls: int) -> None:
         self.bars.update(self.task, description=phase, count=f"{calls:,} of at most {self.budget:,} calls")
+        self.log()
 
 
 class KernelProgress(_Bars):
@@ -179,3 +218,4 @@ class KernelProgress(_Bars):
         self.bars.update(
             self.task, description=instruction, count=f"{int(task.completed)} of {self.total} kernels{left}"
         )
+        self.log()

@@ -31,6 +31,7 @@ from mmaprobe.options import (
 )
 from mmaprobe.runs.planned import PlannedValidation
 from mmaprobe.runs.run_state import Clock, RunListener
+from mmaprobe.showing import another
 from mmaprobe.validation import check_vectors
 from mmaprobe.vendors import every
 
@@ -142,7 +143,7 @@ def _opened(folder: Path, header: Header, seed: int | None) -> Store:
         before, now = (_lasting(getattr(of, name)) for of in (store.header, header))
         if before != now:
             raise UsageError(
-                f"{folder} was begun with another {name}: {_difference(before, now)}; "
+                f"{folder} was begun with {another(name)}: {_difference(before, now)}; "
                 "start anew with another --out, or give the same options"
             )
     return store

@@ -46,7 +46,7 @@ class Batches:
         return Batches(self.asked + other.asked, self.again + other.again, max(self.largest, other.largest))
 
     def __str__(self) -> str:
-        return f"{self.asked:,} batches of up to {counted(self.largest, 'vector')}, {self.again:,} of them asked before"
+        return f"{self.asked:,} batches of up to {counted(self.largest, 'vector')}, {self.again:,} of them asked twice"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ class FormFilter:
         """UsageError for a family or a format that none of these rows has, with near ones."""
         families = dict.fromkeys(name for row in rows for name in (row["family"], row["family"].partition(".")[0]))
         if not any(map(self._of_family, families)):
-            raise UsageError(f"no family {self.family!r} in {where}{near(str(self.family), families)}")
+            listed = near(str(self.family), families) or f"; it has {', '.join(families)}"
+            raise UsageError(f"no family {self.family!r} in {where}{listed}")
         known = dict.fromkeys(name for row in rows for name in _formats(row))
         if self.format is not None and self.format not in known:
             raise UsageError(f"no instruction of {where} has operands of {self.format!r}{near(self.format, known)}")

@@ -34,7 +34,7 @@ def identified_lines(found: Identification, output: Path | None) -> list[str]:
         elements = sum(m * n for m, n, _ in (each.shape for each in found.held))
         wrong = sum(each.differ for each in found.held)
         asked = counted(len({each.shape for each in found.held}), "shape")
-        lines.append(f"held at {asked} not asked before: {of_which(wrong, elements, 'element', 'differ')}")
+        lines.append(f"compared at {asked} not asked before: {of_which(wrong, elements, 'element', 'differ')}")
     lines += [f"{each.question}, {each.status}: {each.said}" for each in found.manners]
     lines += found.why
     if found.schedule is not None:
