@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +18,7 @@ from mmaprobe.devices.listed import device_names
 from mmaprobe.errors import MmaprobeError
 from mmaprobe.evidence.silicon import remark
 from mmaprobe.parameters.lookup import edited, known_parameters, load
+from mmaprobe.report.tables.run import first_names
 from mmaprobe.showing import counted
 from mmaprobe.toolchain.vendors import compiler_for, disassembler
 from mmaprobe.vendors import every
@@ -93,10 +95,17 @@ def _cpu() -> list[Check]:
         Check(
             "cpu",
             True,
-            f"{info.get('model_name', '')} ({info['architecture']}): {counted(len(here), 'instruction')} run here",
+            f"{_processor(info)} ({info['architecture']}): {counted(len(here), 'instruction')} run here",
         )
     ]
-    return checks + [Check("  not here", False, f"{', '.join(ids)}: {reason}") for reason, ids in absent.items()]
+    return checks + [Check("  not here", False, f"{first_names(ids)}: {reason}") for reason, ids in absent.items()]
+
+
+def _processor(info: Mapping[str, str]) -> str:
+    """What a processor calls itself; Arm's have numbers and no name."""
+    numbers = (info.get(key, "unknown") for key in ("vendor", "model"))
+    maker, part = (f"{int(each):#x}" if each.isdecimal() else each for each in numbers)
+    return info.get("model_name") or f"a processor of implementer {maker}, part {part}"
 
 
 def _gpus(scheme: str) -> list[Check]:

@@ -152,11 +152,12 @@ def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, reason in missing:
         groups.setdefault(reason, []).append(name)
-    lines = [f"{_first(names)}: {reason}" for reason, names in groups.items()]
+    lines = [f"{first_names(names)}: {reason}" for reason, names in groups.items()]
     rest = sum(map(len, list(groups.values())[REASONS:]))
     return lines[:REASONS] + ([f"{rest} more; --json gives every reason"] if rest else [])
 
 
-def _first(names: list[str]) -> str:
+def first_names(names: list[str]) -> str:
+    """A few names, and how many there are beside them."""
     left = len(names) - NAMES
     return ", ".join(names[:NAMES]) + (f" and {left} more" if left > 0 else "")
