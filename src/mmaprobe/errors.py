@@ -77,7 +77,7 @@ def near(name: object, choices: Iterable[str], count: int = 4) -> str:
     """``"; did you mean a, b?"`` for the choices closest to ``name``, or all of a few, or nothing."""
     options, name = list(choices), name[:200] if isinstance(name, str) else ""
     found = difflib.get_close_matches(name, options, n=count, cutoff=0.5)
-    if not found:
+    if not found and name:
         found = [o for o in options if name.lower() in o.lower() or o.lower() in name.lower()][:count]
     if found:
         return f"; did you mean {', '.join(found)}?"

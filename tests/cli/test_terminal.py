@@ -213,7 +213,7 @@ def test_what_a_bar_is_at_stands_above_it_where_the_terminal_is_narrow(monkeypat
     bars.at(f"{identifier}: structures that agree with what was told", 7.0)
     bars.compared(20_000)
     out = io.StringIO()
-    PlainConsole(file=out, width=80).print(*bars.bars.get_renderables(), sep="\n")
+    PlainConsole(file=out, width=80).print(bars.bars.get_renderable())
     lines = out.getvalue().splitlines()
     said = " ".join(out.getvalue().split())
     assert f"instructions: {identifier}: structures that agree with what was told" in said

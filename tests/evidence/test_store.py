@@ -407,3 +407,26 @@ def test_a_read_only_file_system_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "open", Raises(os.open, 1, error))
     with pytest.raises(CannotWriteError, match="Read-only file system"):
         Store.create(tmp_path / "evidence", HEADER)
+
+
+def test_a_part_that_is_gone_says_the_command_that_looks_further(saved: tuple[Path, Path]) -> None:
+    folder, part = saved
+    part.unlink()
+    with pytest.raises(UsageError, match=r"No such file or directory; mmaprobe evidence verify .* says what else"):
+        Store.open(folder)
+
+
+def test_a_file_of_a_run_in_place_of_its_folder_is_named(saved: tuple[Path, Path]) -> None:
+    folder, _ = saved
+    with pytest.raises(UsageError, match=r"manifest\.json is a file; name the folder"):
+        Store.open(folder / "manifest.json")
+    with pytest.raises(CannotWriteError, match=r"manifest\.json: it is a file; choose a folder"):
+        files.Lock(folder / "manifest.json")
+
+
+def test_a_number_that_no_float_holds_is_refused(saved: tuple[Path, Path]) -> None:
+    folder, _ = saved
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"seed": ', '"seed": 1e400, "was": ', 1))
+    with pytest.raises(UsageError, match="1e400 is beyond every number of JSON"):
+        Store.open(folder)

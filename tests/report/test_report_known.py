@@ -34,7 +34,7 @@ from mmaprobe.report.datapath.phrases import describe
          "ue4m3 scales, one for 16 lanes; subnormals kept; NaN 0x7fffffff"),
         ("gfx90a", "MFMA.BF16[bf16,bf16->f32,k2]",
          "(c + (product 0 + product 1)), each to f32 to nearest even; products rounded to f32 to nearest even; "
-         "subnormals inputs flushed to +0; results flushed, sign kept; NaN 0x7fc00000"),
+         "subnormal inputs flushed to +0; subnormal results flushed, sign kept; NaN 0x7fc00000"),
         ("x86-64+intel", "PMADDUBSW[u8,s8->s16]", "the exact sum of 2 products, to s16, saturates"),
     ],
 )  # fmt: skip

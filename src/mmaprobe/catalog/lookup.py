@@ -397,8 +397,9 @@ def _unmatched(architecture: str, glob: str) -> str:
     if homes:
         return f"{architecture} has no {glob!r}; {_have(homes)}"
     stem = glob.replace("*", "").replace("?", "")
-    near_ones = _near(stem, [made.id for made in instructions(architecture)])
-    return f"no instruction of {architecture} matches {glob!r}{near_ones}"
+    said = _near(stem, [made.id for made in instructions(architecture)])
+    said = said or f"; mmaprobe instructions {architecture} lists them"
+    return f"no instruction of {architecture} matches {glob!r}{said}"
 
 
 def matches(made: Instruction, glob: str) -> bool:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import secrets
 import stat
@@ -131,6 +132,8 @@ class Lock:
     def __init__(self, folder: Path, advice: str = "wait for it, or choose another folder with --out") -> None:
         self._path = folder / LOCK
         self._handle = -1
+        if folder.exists() and not folder.is_dir():
+            raise CannotWriteError(f"cannot write into {folder}: it is a file; choose a folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             while self._handle < 0:
@@ -271,7 +274,7 @@ def read_json(path: Path) -> FileValue:
 def parse_json(path: Path, content: bytes) -> FileValue:
     """The JSON document in ``content``, which came from ``path``; a key that occurs twice makes it none."""
     try:
-        document = json.loads(content, object_pairs_hook=_table, parse_constant=_constant)
+        document = json.loads(content, object_pairs_hook=_table, parse_constant=_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: line {error.lineno}: {error.msg}; truncated, or not JSON") from error
     except (ValueError, RecursionError) as error:
@@ -285,6 +288,13 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         raise ValueError("a key occurs twice")
     return table
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if math.isinf(number):
+        raise ValueError(f"{word} is beyond every number of JSON")
+    return number
 
 
 def _constant(word: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -352,7 +353,7 @@ class Named:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}") from error
+            raise UsageError(f"{path}: {error.strerror}; {_verifying(self.folder)}") from error
         if self.sealed:
             _check_digest(path, content, self.accepted.get(file, ()))
         document = _checked(path, content)
@@ -410,7 +411,12 @@ def digest_named(folder: Path, name: str, accepted: tuple[str, ...]) -> str:
     try:
         return _check_digest(path, path.read_bytes(), accepted)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
+        raise UsageError(f"{path}: {error.strerror}; {_verifying(folder)}") from error
+
+
+def _verifying(folder: Path) -> str:
+    """The command that says what of a folder is left."""
+    return f"mmaprobe evidence verify {shlex.quote(str(folder))} says what else is damaged"
 
 
 def _check_digest(path: Path, content: bytes, accepted: tuple[str, ...]) -> str:

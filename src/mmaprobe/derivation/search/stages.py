@@ -228,7 +228,9 @@ class Search:
                 yield moved
 
     def left(self, most: int) -> tuple[Datapath, ...]:
-        """The first of the datapaths at hand that agree with every plain vector asked."""
+        """The first of the datapaths at hand that agree with every plain vector asked; none before any was."""
+        if not len(self.session):
+            return ()
         vectors, answers = self.session.all.seen()
         mask = np.flatnonzero(plain(self.instruction, vectors, answers))
         every = several(

@@ -90,7 +90,9 @@ def _operands(path: Datapath) -> Iterator[str]:
         if operand.sign != "keep":
             yield f"{value_in_words(operand, 'sign').format(name)} is read"
     subnormals = describe(path)["subnormals"]
-    if subnormals != "-":
+    if subnormals.startswith("inputs "):
+        yield from (f"subnormal {part}" for part in subnormals.split("; "))
+    elif subnormals != "-":
         yield f"subnormals {subnormals}"
 
 

@@ -94,7 +94,8 @@ def _one_rounding(to: Encode) -> str:
 def _subnormals(datapath: Datapath) -> str:
     operands = [datapath.operand_a, datapath.operand_b, *([datapath.operand_c] if datapath.c else [])]
     inputs = _distinct(value_in_words(operand, "subnormals") for operand in operands)
-    results = _distinct(value_in_words(to, "subnormals") for to in _encodes(datapath))
+    of_results = list(dict.fromkeys(value_in_words(to, "subnormals") for to in _encodes(datapath)))
+    results = of_results[0] if len(of_results) == 1 else ", ".join(f"some {each}" for each in of_results)
     if inputs == results:
         return inputs
     return f"inputs {inputs}; results {results}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,15 @@ DOWN = 6
 BOXES = 36
 """Boxes without further ones below that a picture shows at most."""
 
+READ_AS = {
+    "chain": "one after another",
+    "pairwise": "neighbours, then the pairs of them",
+    "folded": "halves onto each other",
+    "fused": "all before one rounding",
+    "unknown": "in an order that was not found",
+}
+"""How each word of the notation adds."""
+
 SHOWN = 2000
 """Characters of the notation; a tree without repetition is long, and whole in the JSON form."""
 
@@ -35,7 +45,13 @@ def lines(instruction: Instruction, found: Finding, device: str) -> list[str]:
     if len(text) > SHOWN:
         text = f"{text[:SHOWN]} ... ({counted(len(text), 'character')}; --json has the whole tree)"
     more = [] if found.answer["steps"] is None else steps(instruction, found.answer["steps"])
-    return [*head, f"tree: {text}", f"additions on the way of a term: {depths(tree)}", *more]
+    return [*head, f"tree: {text}", _legend(text), f"additions on the way of a term: {depths(tree)}", *more]
+
+
+def _legend(text: str) -> str:
+    """How the words of a notation are read, those that occur."""
+    said = [f"{word}: {how}" for word, how in READ_AS.items() if re.search(rf"\b{word}\b", text)]
+    return "; ".join(["read as: (n by s): n terms that begin s lanes apart", *said])
 
 
 def depths(tree: TreeArrays) -> str:
@@ -61,7 +77,7 @@ def steps(instruction: Instruction, form: dict[str, Any]) -> list[str]:
     widest = 2 * max(instruction.formats()[name].fraction_bits + 1 for name in ("a", "b"))
     parts = [f"{whole} enter unrounded"] if whole else []
     parts += [f"{rounded} are rounded before they are added"] if rounded else []
-    parts += [f"{unknown} were not told"] if unknown else []
+    parts += [f"of {unknown} it was not found whether they are rounded first"] if unknown else []
     text = f"products: {', '.join(parts)}"
     if bits is not None and widest <= bits and whole:
         text += f" (they have at most {widest} bits: whether multiply and add are fused cannot be told, nor matters)"
