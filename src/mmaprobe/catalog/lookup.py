@@ -110,7 +110,9 @@ def instruction(identifier: str, architecture: str | None = None) -> Instruction
         return meant
     if is_glob(identifier):
         listed = f"mmaprobe instructions ARCH --instruction {shlex.quote(identifier)}"
-        raise UsageError(f"{identifier!r} may name many instructions, and one is wanted; {listed} lists them")
+        raise UsageError(
+            f"unknown instruction {identifier!r}: a glob names many, and one is wanted; {listed} lists them"
+        )
     known = [form.first.id for name in architectures() for form in catalog().forms(name)]
     choices = dict.fromkeys([*known, *map(short, known)])
     raise UsageError(
