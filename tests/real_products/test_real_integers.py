@@ -176,6 +176,32 @@ def test_a_library_is_identified(call: str, groups: bool, said: str) -> None:
 
 
 @pytest.mark.libraries
+@pytest.mark.parametrize(
+    ("call", "of_sum"),
+    [
+        ("mlas_quantised_gemm?format=u8&format_b=s8&result=u8", True),
+        ("qnnpack_quantised_with_bias?array=torch&format=u8&format_b=s8&result=u8", True),
+        ("fbgemm_quantised_with_bias?array=torch&format=u8&format_b=s8&result=u8", False),
+        ("mlas_quantised_gemm_to_float?format=u8&format_b=s8&result=f32", True),
+        ("mlas_integers_to_float_with_bias?format=u8&format_b=s8&result=f32", False),
+    ],
+)
+def test_a_library_with_a_bias_is_identified(call: str, of_sum: bool) -> None:
+    needs_this_processor()
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n=16&k=300&threads=1"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    sums = found.schedule.integers
+    assert sums is not None
+    assert sums.rescale is not None
+    assert (sums.groups is None) == call.startswith("qnnpack")
+    if of_sum:
+        assert sums.bias == tuple(str(each) for each in libraries.biases(16))
+    assert (sums.bias == ("0",), sums.rescale.bias == NO_BIAS) == (not of_sum, of_sum)
+    assert {each.shape[1] for each in found.held} == {16}
+
+
+@pytest.mark.libraries
 def test_onednn_adds_other_pairs_where_k_is_longer_than_256_and_is_left_open() -> None:
     """Of K above 256 with a remainder of 1 or 2 by 4 other pairs saturate: no schedule is claimed."""
     needs_this_processor()

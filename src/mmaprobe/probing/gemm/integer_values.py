@@ -32,6 +32,8 @@ SMALL = 3
 """Size of small numbers at most."""
 
 Whole = NDArray[np.int64]
+Zeros = tuple[int, Whole]
+"""Zero points of A and of B: of B one, or one for each column."""
 
 
 def integer_operands(
@@ -104,19 +106,18 @@ def constant(calls: ProductCalls, shape: tuple[int, int, int], rng: np.random.Ge
     return f"every element of D is {seen[0]:#x}, whatever A and B are" if len(seen) == 1 else ""
 
 
-def _beside(calls: ProductCalls, zeros: tuple[int, int]) -> list[int]:
+def _beside(calls: ProductCalls, zeros: Zeros) -> tuple[int, Whole]:
     """Numbers of A and B that are 1 above their zero points, or below where nothing is above."""
-    return [
-        zero + 1 if zero < integer_range(fmt)[1] else zero - 1
-        for zero, fmt in zip(zeros, (calls.a, calls.b), strict=True)
-    ]
+    (_, high_a), (_, high_b) = integer_range(calls.a), integer_range(calls.b)
+    one = zeros[0] + 1 if zeros[0] < high_a else zeros[0] - 1
+    return one, np.where(zeros[1] < high_b, zeros[1] + 1, zeros[1] - 1)
 
 
-def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> str:
-    """A lane whose product, alone beside zero points, changes nothing where that of another lane is D."""
+def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: Zeros) -> str:
+    """A lane whose product, alone beside zero points, changes nothing where that of another lane is added to D."""
     _, n, k = shape
     one, other = _beside(calls, zeros)
-    b = whole_codes(calls.b, np.full((k, n), other))
+    b = whole_codes(calls.b, np.broadcast_to(other, (k, n)))
     base = calls.ask(whole_codes(calls.a, np.full((1, k), zeros[0])), b)
     wanted, found = whole_codes(calls.d, (one - zeros[0]) * (other - zeros[1])), list[Bits]()
     for start in range(0, k, shape[0]):
@@ -125,34 +126,34 @@ def uncounted(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int
         a[np.arange(len(lanes)), lanes] = one
         found.append(calls.ask(whole_codes(calls.a, a), b))
     d = np.vstack(found)
-    wrong = np.argwhere((d == base) & (d == wanted).any(0))
+    wrong = np.argwhere((d == base) & (d - base == wanted).any(0))
     if not len(wrong):
         return ""
     lane, j = wrong[0]
     return f"lane {lane} is not counted: alone it leaves D[., {j}] at {base[0, j]:#x}, as no other lane does"
 
 
-def adds_units(calls: ProductCalls, shape: tuple[int, int, int], zeros: tuple[int, int]) -> bool:
+def adds_units(calls: ProductCalls, shape: tuple[int, int, int], zeros: Zeros) -> bool:
     """Whether D is the number of lanes on which A and B are 1 above, or below, their zero points, of few of these."""
     (m, n, k), count = shape, min(shape[0], shape[2], UNITS)
     one, other = _beside(calls, zeros)
     a = np.full((m, k), zeros[0])
     for row in range(count):
         a[row, : row + 1] = one
-    d = calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, np.full((k, n), other)))[:count]
-    wanted = whole_codes(calls.d, np.arange(1, count + 1) * (one - zeros[0]) * (other - zeros[1]))
-    return bool((d == wanted[:, None]).all())
+    d = calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, np.broadcast_to(other, (k, n))))[:count]
+    wanted = np.arange(1, count + 1)[:, None] * ((one - zeros[0]) * (other - zeros[1]))
+    return bool((d == whole_codes(calls.d, wanted)).all())
 
 
 def dialled(
-    calls: ProductCalls, sums: Whole, shape: tuple[int, int], zeros: tuple[int, int]
+    calls: ProductCalls, sums: Whole, shape: tuple[int, int], zeros: Zeros
 ) -> tuple[Bits, Bits, NDArray[np.bool_]]:
     """A (of as many rows as there are sums), B (K, N), and which rows of D are these sums of A and B less their zero
     points: those that so many products reach."""
     n, k = shape
     (low_a, high_a), (low_b, high_b) = integer_range(calls.a), integer_range(calls.b)
     least, most = low_a - zeros[0], high_a - zeros[0]
-    up, down = min(GENTLE, high_b - zeros[1]), max(-GENTLE, low_b - zeros[1])
+    up, down = min(GENTLE, high_b - int(zeros[1].max())), max(-GENTLE, low_b - int(zeros[1].min()))
     kinds = [each for each in (up, down) if each]
     factors = np.array([kinds[lane % len(kinds)] for lane in range(k)])
     factors[-2:] = [np.sign(each) for each in (kinds * 2)[:2]][: len(factors[-2:])]
@@ -160,5 +161,5 @@ def dialled(
     for lane, factor in enumerate(factors):
         taken = np.clip((abs(left) // abs(factor)) * np.sign(left) * np.sign(factor), least, most)
         a[:, lane], left = taken, left - taken * factor
-    b = np.broadcast_to((factors + zeros[1])[:, None], (k, n))
+    b = np.broadcast_to(factors[:, None] + zeros[1], (k, n))
     return whole_codes(calls.a, a + zeros[0]), whole_codes(calls.b, b), left == 0
