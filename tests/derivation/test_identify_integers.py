@@ -17,6 +17,7 @@ from mmaprobe.errors import UsageError
 from mmaprobe.formats import whole_numbers
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.quantised import Quantised
 from mmaprobe.parameters.schedule import Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
 from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, dialled, integer_operands
@@ -106,6 +107,40 @@ def test_zero_points_of_columns_are_found_each() -> None:
         assert (found.status, found.why) == ("exact", [])
         assert found.schedule is not None
         assert found.schedule.integers == sums
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Quantised(), Quantised(of="row", by="multiply", rounding="away"), Quantised("s8", by="multiply")],
+)
+def test_an_a_of_f32_that_is_quantised_is_found(rule: Quantised) -> None:
+    sums = IntegerSums(
+        "s32", groups=LaneGroups(2), zeros="after", quantised=rule,
+        rescale=Rescale(("0x1.234p-7",), bias=("0x1.8p-2",)),
+    )  # fmt: skip
+    found = identify(Modelled(Schedule("f32", "s8", "f32", Scope("none"), integers=sums), (24, 4, 96)))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert (found.schedule.a, found.schedule.integers) == ("f32", sums)
+    told = {each.field: each.verdict for each in found.neighbours if each.field.startswith("quantised")}
+    assert told == {"quantised.of": "refuted", "quantised.by": "refuted", "quantised.rounding": "refuted"}
+    assert any("A becomes" in line for line in identified_lines(found, None))
+
+
+def test_an_a_of_f32_that_is_cut_in_another_way_is_never_guessed() -> None:
+    """Numbers that are not whole are others first: of whole ones nothing shows it."""
+    sums = IntegerSums("s32", quantised=Quantised(), rescale=Rescale(("0x1.234p-7",)))
+    truth = Schedule("f32", "s8", "f32", Scope("none"), integers=sums)
+
+    def nudged(a: Any, b: Any, d: Any) -> Any:
+        x = a.view(np.float32)
+        fraction = x != np.rint(x)
+        moved = np.ascontiguousarray(np.where(fraction, x * np.float32(0.75), x)).view(np.uint32)
+        return Gemm(truth).run(moved[None], b[None])[0]
+
+    found = identify(Modelled(truth, (24, 4, 96), nudged))
+    assert (found.status, found.schedule) == ("bounded", None)
+    assert found.why == ["no way to quantise A that was tried gives every answer"]
 
 
 def test_pairs_of_bytes_that_saturate_and_what_is_beside_them() -> None:

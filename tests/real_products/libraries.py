@@ -92,6 +92,17 @@ def mlas_integers_to_float_with_bias(a: Any, b: Any, scales: tuple[float, ...] =
     return _run(("MatMulIntegerToFloat", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
 
 
+def mlas_dynamic(a: Any, b: Any, scale: float = SCALES[1], bias: Any = None) -> Any:
+    """DynamicQuantizeMatMul of ONNX Runtime: A of f32 is quantised by its ends, D is f32."""
+    given = [np.float32(scale), np.array(0, b.dtype), *([] if bias is None else [bias])]
+    return _run(("DynamicQuantizeMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
+
+
+def mlas_dynamic_with_bias(a: Any, b: Any) -> Any:
+    """The same with a bias of f32."""
+    return mlas_dynamic(a, b, bias=(biases(b.shape[1]) / 999).astype(np.float32))
+
+
 def biases(n: int) -> Any:
     """Whole numbers of both signs for so many columns."""
     return ((np.arange(n) * 2654435761 % 8192) - 4096).astype(np.int32)
@@ -136,7 +147,8 @@ def quantised(
 
 
 _ORDERS = {
-    "MatMulInteger": "abcd", "MatMulIntegerToFloat": "abcdefg", "QLinearMatMul": "acdbefgh", "QGemm": "acdbefghi"
+    "MatMulInteger": "abcd", "MatMulIntegerToFloat": "abcdefg", "QLinearMatMul": "acdbefgh", "QGemm": "acdbefghi",
+    "DynamicQuantizeMatMul": "abcde",
 }  # fmt: skip
 """Inputs of an operation in order, as many as there are: a and b, and what is given besides, by letters from c on."""
 
@@ -165,7 +177,7 @@ def _integer_session(
         onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(shape), chr(ord("c") + i))
         for i, (kind, shape, raw) in enumerate(given)
     ]
-    domain = "com.microsoft" if operation in ("MatMulIntegerToFloat", "QGemm") else ""
+    domain = "" if operation in ("MatMulInteger", "QLinearMatMul") else "com.microsoft"
     node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
     graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
     sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]

@@ -17,7 +17,10 @@ from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.devices.products import open_product
 from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.quantised import Quantised
 from mmaprobe.parameters.schedule import Schedule, Scope, schedule_named
+from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, integer_operands
 
 HERE = Path(__file__).parent
 RESCALED = schedule_named(HERE / "integers_rescaled.toml")
@@ -148,6 +151,55 @@ def test_no_bit_of_a_d_of_f32_differs_where_a_bias_is_added(of_sum: bool) -> Non
             assert (ours.view("u4") == theirs.view("u4")).all(), (m, n, k, scales, int((ours != theirs).sum()))
             elements += m * n
     print(f"D of f32: {elements:,} elements at 20 shapes, 0 differ")
+
+
+DYNAMIC = IntegerSums(
+    "s32", groups=LaneGroups(2), zeros="after", quantised=Quantised(), rescale=Rescale(("scale",))
+)  # fmt: skip
+"""DynamicQuantizeMatMul of ONNX Runtime."""
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_no_bit_differs_where_a_is_quantised_by_its_ends(with_bias: bool) -> None:
+    needs_this_processor()
+    sums, inputs = DYNAMIC, [Input("scale", "f32")]
+    if with_bias:
+        sums = replace(sums, rescale=Rescale(("scale",), bias=("bias",)))
+        inputs.append(Input("bias", "f32", "column"))
+    made = Schedule("f32", "s8", "f32", Scope("a test"), inputs=tuple(inputs), integers=sums)
+    model, rng, elements = mmaprobe.gemm(made), np.random.default_rng(SEED + 3), 0
+    scope = replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000)
+    product = open_product(f"function:{HERE / 'libraries.py'}:mlas_dynamic?format=f32&format_b=s8&result=f32")
+    for number, (m, n, k) in enumerate(shapes_of(scope, rng)):
+        scale = np.float32(SCALES[number % len(SCALES)][1])
+        bias = {"bias": (100 * rng.standard_normal(n)).astype(np.float32)} if with_bias else {}
+        for family in (*INTEGER_FAMILIES, "normal"):
+            a, b = integer_operands(ProductCalls(product, 0), family.replace("normal", "small"), (m, n, k), rng)
+            a, b = a.view(np.float32), b.view(np.int8)
+            if family == "normal":
+                a = (rng.standard_normal((m, k)) * 10.0 ** rng.integers(-4, 4) + number % 3 - 1).astype(np.float32)
+                b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+            ours = model(a, b, scale=scale, **bias)
+            theirs = libraries.mlas_dynamic(a, b, float(scale), bias.get("bias"))
+            assert (ours.view("u4") == theirs.view("u4")).all(), (m, n, k, family, int((ours != theirs).sum()))
+            elements += m * n
+    print(f"A quantised: {elements:,} elements at 20 shapes, 0 differ")
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("call", ["mlas_dynamic", "mlas_dynamic_with_bias"])
+def test_a_library_that_quantises_a_is_identified(call: str) -> None:
+    needs_this_processor()
+    options = "format=f32&format_b=s8&result=f32&m=64&n=16&k=300&threads=1"
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}?{options}"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    sums = found.schedule.integers
+    assert sums is not None
+    assert sums.rescale is not None
+    assert (sums.quantised, sums.groups, sums.zeros) == (Quantised(), LaneGroups(2), "after")
+    assert (sums.rescale.scale, sums.rescale.bias == NO_BIAS) == (("0x1.47ae14p-7",), call == "mlas_dynamic")
 
 
 @pytest.mark.libraries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.formats import Format, integer_range, whole_codes
+from mmaprobe.formats import Format, get, integer_range, whole_codes
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import ProductCalls
 from mmaprobe.showing import of_which
@@ -22,6 +22,8 @@ FEW = 6
 """Lanes of a sparse row or column at most, about."""
 BYTE = 8
 """Bits of a D that may be clamped by most values."""
+PARTS = 0.5
+"""Share of numbers of f32 that are no whole ones before they are scaled."""
 LANE = 0.5
 """Share of rows and columns that are others where leaks are looked for."""
 UNITS = 16
@@ -39,16 +41,29 @@ Zeros = tuple[int, Whole]
 def integer_operands(
     calls: ProductCalls, family: str, shape: tuple[int, int, int], rng: np.random.Generator
 ) -> tuple[Bits, Bits]:
-    """A (M, K) and B (K, N) of a family."""
+    """A (M, K) and B (K, N) of a family; an A of f32 has the numbers of u8, with parts of whole ones, times a scale."""
     m, n, k = shape
-    a, b = _values(family, (m, k), calls.a, rng), _values(family, (n, k), calls.b, rng).T
+    whole = get("u8") if calls.a.is_float else calls.a
+    a, b = _values(family, (m, k), whole, rng), _values(family, (n, k), calls.b, rng).T
     if family == "turning":
         b = _turned(b, rng)
     if family == "opposed" and k > 1:
         lanes = rng.permutation(k)
         first, second = lanes[: k // 2], lanes[k // 2 : k // 2 * 2]
         a[:, second], b[second] = a[:, first], np.clip(-b[first], *integer_range(calls.b))
-    return whole_codes(calls.a, a), np.ascontiguousarray(whole_codes(calls.b, b))
+    codes = _scaled_codes(a, rng) if calls.a.is_float else whole_codes(calls.a, a)
+    return codes, np.ascontiguousarray(whole_codes(calls.b, b))
+
+
+def _scaled_codes(a: Whole, rng: np.random.Generator) -> Bits:
+    """Numbers of u8 less a zero point, with a half or other parts more, times a scale: codes of f32."""
+    zero, part = int(rng.integers(256)), rng.choice([0.5, -0.5, 0.0, rng.random()], a.shape)
+    x = np.clip(a - zero + part * (rng.random(a.shape) < PARTS), -zero, 255 - zero)
+    if a.size:
+        x.flat[0], x.flat[-1] = -zero, 255 - zero
+    scale = np.float32(np.ldexp(1 if rng.random() < PARTS else 1 + rng.random(), int(rng.integers(-8, 8))))
+    found: Bits = (x.astype(np.float32) * scale).view(np.uint32)
+    return found
 
 
 def _values(family: str, shape: tuple[int, int], fmt: Format, rng: np.random.Generator) -> Whole:
