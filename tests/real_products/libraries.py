@@ -130,7 +130,8 @@ def qnnpack_quantised_with_bias(a: Any, b: Any) -> Any:
 
 def fbgemm_quantised_with_bias(a: Any, b: Any) -> Any:
     """The same by FBGEMM, with one that is none."""
-    return quantised("fbgemm", a, b, bias=biases(b.shape[1]) * np.float32(SCALES[0] * SCALES[1] * 0.7))
+    scales = (0.3, 0.013, 7.7)
+    return quantised("fbgemm", a, b, scales, bias=biases(b.shape[1]) * np.float32(scales[0] * scales[1] * 0.7))
 
 
 def quantised(

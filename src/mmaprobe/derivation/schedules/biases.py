@@ -26,11 +26,11 @@ FEWEST = 3
 """Steps by which scale and bias are told at least."""
 HALVINGS = 48
 """Times that an interval of scales is cut when its ends are looked for."""
-PARTS = 4
-"""Scales on either side of the middle one at which biases are looked at."""
+PARTS = 8
+"""Parts of an interval of scales at whose ends biases are looked at."""
 SLACK = 2.0**-15
 """How far a product of f32 and its sum may be from the exact ones, in numbers of D."""
-TRIED = 48
+TRIED = 12
 """Zero points that are tried for one kind of arithmetic at most."""
 PLAIN_BITS = 12
 """Bits of a bias of f32 that are written, where so many are enough."""
@@ -39,19 +39,36 @@ Floats = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """Of one column numbers of D and the least sum that gives each of them, or more."""
+    """Of one column numbers of D, the least sum that gives each of them, or more, and where the answers are that say
+    so."""
 
     numbers: Whole
     sums: Whole
+    at: Whole
 
 
-class Window(NamedTuple):
-    """For every zero point whether there is a scale, one over the middle one, and the interval of biases."""
+class Windows(NamedTuple):
+    """For every zero point whether all columns leave a scale; the ends of biases, by column, scale and zero point."""
 
     good: NDArray[np.bool_]
-    middle: Floats
-    low: Floats
-    high: Floats
+    lows: Floats
+    highs: Floats
+
+    @property
+    def low(self) -> Floats:
+        """The smallest biases at any scale, by column and zero point."""
+        found: Floats = self.lows.min(1)
+        return found
+
+    @property
+    def high(self) -> Floats:
+        """The largest ones."""
+        found: Floats = self.highs.max(1)
+        return found
+
+    def at_middle(self, place: int) -> list[tuple[float, float]]:
+        """The ends of every column at the middle scale, of one zero point."""
+        return [*zip(self.lows[:, PARTS // 2, place].tolist(), self.highs[:, PARTS // 2, place].tolist(), strict=True)]
 
 
 class Found(NamedTuple):
@@ -118,7 +135,7 @@ class BiasSearch:
                     return None
                 numbers = np.arange(told[0] + 1, told[-1] + 1)
                 at = np.searchsorted(told, numbers)
-                found.append(Steps(numbers, sums[at]))
+                found.append(Steps(numbers, sums[at], order[np.unique([0, *at - 1, *at, len(order) - 1])]))
                 if len(numbers):
                     wanted.append(_between(numbers, sums[at - 1], sums[at]))
             new = np.unique(np.concatenate(wanted)) if wanted else np.zeros(0, np.int64)
@@ -133,7 +150,7 @@ class BiasSearch:
     def _bounds(self, steps: Sequence[Steps]) -> tuple[int | None, int | None] | None:
         """Where D is clamped: numbers beside which more steps would have come; None where columns differ."""
         said = set[tuple[int | None, int | None]]()
-        for numbers, sums in steps:
+        for numbers, sums, _ in steps:
             wide = 3 * (int(sums[-1] - sums[0]) // (len(sums) - 1) + 1)
             low = int(numbers[0]) - 1 if sums[0] - self._asked.sums.min() > wide else self._ends[0]
             high = int(numbers[-1]) if self._asked.sums.max() - sums[-1] > wide else self._ends[1]
@@ -149,18 +166,20 @@ class BiasSearch:
             self._spans[rounding] = _spans(rounding, steps, self._zeros)
         for zero, spans in self._spans[rounding][:TRIED]:
             like = Rescale(("0x1p+0",), zero=str(zero), lowest=bounds[0], highest=bounds[1])
-            found = self._exact(kind, like, columns, spans)
+            found = self._exact(kind, like, [*zip(columns, steps, spans, strict=True)])
             if found is not None:
                 return found
         return None
 
     def _exact(
-        self, kind: Rescaling, like: Rescale, columns: Sequence[int], spans: Sequence[tuple[int, int]]
+        self, kind: Rescaling, like: Rescale, columns: Sequence[tuple[int, Steps, tuple[int, int]]]
     ) -> Found | None:
         """Of each column a bias, with scales that give every answer, and the same as other columns where it can be."""
         biases, intervals, common = list[int](), list[tuple[int, int]](), (0, 1 << 62)
-        for column, (low, high) in zip(columns, spans, strict=True):
-            options = [(bias, self._asked.interval(kind, column, like, bias)) for bias in range(low, high + 1)]
+        for column, steps, (low, high) in columns:
+            options = [
+                (bias, self._asked.interval(kind, column, like, bias, steps.at)) for bias in range(low, high + 1)
+            ]
             living = [(bias, span) for bias, span in options if span is not None]
             if not living:
                 return None
@@ -175,19 +194,16 @@ class BiasSearch:
     ) -> Rescale | None:
         """The same with biases that are added in f32 before the product, of the zero point that makes them small."""
         zero = int(np.clip(np.median(self._asked.told[self._asked.sums == 0][0]), *self._ends))
-        at = np.array([zero])
-        for kind in KINDS:
-            windows = [_window(kind.rounding, each, at) for each in steps]
-            if kind.by == "fixed" or not all(each.good[0] for each in windows):
-                continue
-            middle = float(np.median([each.middle[0] for each in windows]))
-            words = [_middle_word(*_biases_at(kind.rounding, each, zero, middle)) for each in steps]
+        for kind in (each for each in KINDS if each.by == "f32"):
+            windows = _windows(kind.rounding, steps, np.array([zero]))
+            words = [_middle_word(*each) for each in windows.at_middle(0)] if windows.good[0] else [""]
             intervals = list[tuple[int, int]]()
-            for column, word in zip(columns, words, strict=True):
+            for column, each, word in zip(columns, steps, words * len(steps), strict=False):
                 like = Rescale(
-                    ("0x1p+0",), zero=str(zero), lowest=bounds[0], highest=bounds[1], bias=(word,), bias_added="before"
-                )
-                span = self._asked.interval(kind, column, like, 0) if word else None
+                    ("0x1p+0",), zero=str(zero), lowest=bounds[0], highest=bounds[1], bias=(word or "0x1p+0",),
+                    bias_added="before",
+                )  # fmt: skip
+                span = self._asked.interval(kind, column, like, 0, each.at) if word else None
                 if span is not None:
                     intervals.append(span)
             if len(intervals) == len(columns):
@@ -218,32 +234,34 @@ def _shifted_numbers(rounding: str, numbers: Whole, zeros: Whole) -> Floats:
 
 def _spans(rounding: str, steps: Sequence[Steps], zeros: Whole) -> list[tuple[int, list[tuple[int, int]]]]:
     """Zero points, those with the smallest biases first, and of each column the whole biases that its steps leave."""
-    found = {int(zero): list[tuple[int, int]]() for zero in zeros}
-    for each in steps:
-        window = _window(rounding, each, np.array(list(found)))
-        spans = zip(found, window.good, np.ceil(window.low).tolist(), np.floor(window.high).tolist(), strict=True)
-        found = {zero: [*found[zero], (int(low), int(high))] for zero, good, low, high in spans if good and low <= high}
-        if not found:
-            break
-    return sorted(found.items(), key=lambda each: max(max(low, -high) for low, high in each[1]))
+    found = _windows(rounding, steps, zeros)
+    low, high = np.ceil(found.low).astype(np.int64), np.floor(found.high).astype(np.int64)
+    size = np.maximum(low, -high).max(0)
+    places = np.flatnonzero(found.good & (low <= high).all(0))
+    return [
+        (int(zeros[i]), list(zip(low[:, i].tolist(), high[:, i].tolist(), strict=True)))
+        for i in places[np.argsort(size[places], kind="stable")]
+    ]
 
 
-def _window(rounding: str, steps: Steps, zeros: Whole) -> Window:
-    """The scales and biases that the steps leave for every zero point."""
-    if rounding == "zero":
-        own = _shifted_numbers(rounding, steps.numbers, zeros)
-        good, scales = _scales(own, steps.sums)
-        away: Whole = np.zeros(1, np.int64)
-    else:
-        own = _shifted_numbers(rounding, steps.numbers, zeros[:1])
-        good, scales = _scales(own, steps.sums)
-        away = zeros - zeros[0]
-    sides = [_left(x, own, steps.sums) for x in scales]
-    low, high = ([side[i] - x * away for x, side in zip(scales, sides, strict=True)] for i in range(2))
-    shape = zeros.shape
-    return Window(
-        np.broadcast_to(good, shape), np.broadcast_to(scales[0], shape), np.min(low, axis=0), np.max(high, axis=0)
-    )
+def _windows(rounding: str, steps: Sequence[Steps], zeros: Whole) -> Windows:
+    """The biases that the steps of all columns leave for every zero point: at the scales that all of them leave, or,
+    where these have none in common, at each one's own."""
+    plain = rounding != "zero"  # then another zero point moves all numbers alike, and leaves the same scales
+    own = [_shifted_numbers(rounding, each.numbers, zeros[:1] if plain else zeros) for each in steps]
+    ranges = [_scales(x, each.sums) for x, each in zip(own, steps, strict=True)]
+    least = np.max([low for low, _ in ranges], axis=0)
+    most = np.min([high for _, high in ranges], axis=0)
+    away = zeros - zeros[0] if plain else np.zeros(1, np.int64)
+    lows, highs = list[list[Floats]](), list[list[Floats]]()
+    for x, each, (first, last) in zip(own, steps, ranges, strict=True):
+        low, high = np.where(least <= most, least, first), np.where(least <= most, most, last)
+        scales = [low + (high - low) * part / PARTS for part in range(PARTS + 1)]
+        sides = [(scale, *_left(scale, x, each.sums)) for scale in scales]
+        lows.append([below - scale * away for scale, below, _ in sides])
+        highs.append([above - scale * away for scale, _, above in sides])
+    good = np.logical_and.reduce([first <= last for first, last in ranges])
+    return Windows(np.broadcast_to(good, zeros.shape), np.array(lows), np.array(highs))
 
 
 def _left(x: Floats, own: Floats, sums: Whole) -> tuple[Floats, Floats]:
@@ -252,9 +270,9 @@ def _left(x: Floats, own: Floats, sums: Whole) -> tuple[Floats, Floats]:
     return at.max(1) - slack, at.min(1) + 1 + slack
 
 
-def _scales(own: Floats, sums: Whole) -> tuple[NDArray[np.bool_], list[Floats]]:
-    """Whether the steps leave a scale, and one over such ones, the middle first: what is left of biases at a scale is a
-    concave function of it."""
+def _scales(own: Floats, sums: Whole) -> tuple[Floats, Floats]:
+    """The smallest and the largest of what is one over a scale that the steps leave, by halving: what is left of biases
+    at a scale is a concave function of it.  The first above the second: there is none."""
     along, rise = np.maximum(own[:, -1] - own[:, 0], 1.0), float(sums[-1] - sums[0])
     first, last = np.maximum((rise - 2) / along, 1e-9), (rise + 2) / along
 
@@ -267,22 +285,16 @@ def _scales(own: Floats, sums: Whole) -> tuple[NDArray[np.bool_], list[Floats]]:
         third = (high - low) / 3
         rising = room(low + third) < room(high - third)
         low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
-    best = (low + high) / 2
-    found = [best]
+    best, sides = (low + high) / 2, list[Floats]()
     for end in (first, last):
         inside, outside = best, end
         for _ in range(HALVINGS):
             middle = (inside + outside) / 2
             fits = room(middle) >= 0
             inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-        found += [best + (inside - best) * part / PARTS for part in range(1, PARTS + 1)]
-    return room(best) > 0, found
-
-
-def _biases_at(rounding: str, steps: Steps, zero: int, x: float) -> tuple[float, float]:
-    """The biases that the steps leave at one scale."""
-    at = x * _shifted_numbers(rounding, steps.numbers, np.array([zero]))[0] - steps.sums
-    return float(at.max()), float(at.min()) + 1
+        sides.append(inside)
+    none = room(best) < 0
+    return np.where(none, 1.0, sides[0]), np.where(none, 0.0, sides[1])
 
 
 def _middle_word(low: float, high: float) -> str:

@@ -189,9 +189,12 @@ class ScaleSearch:
             found.append(each)
         return found
 
-    def interval(self, kind: Rescaling, column: int, like: Rescale, bias: int) -> tuple[int, int] | None:
-        """The same of one column whose sums have a bias beside the one of another rule, which may be in f32."""
-        sums, told = self.sums + bias, self.told[:, column]
+    def interval(
+        self, kind: Rescaling, column: int, like: Rescale, bias: int, at: Whole | slice = slice(None)
+    ) -> tuple[int, int] | None:
+        """The same of one column, of the answers at these places, whose sums have a bias beside the one of another
+        rule, which may be in f32."""
+        sums, told = self.sums[at] + bias, self.told[at, column]
         side = np.sign(sums.astype(np.float32) + np.float32(scale_number(like.bias[0]) or 0))
 
         def above(rule: Rescale, enough: bool) -> bool:
