@@ -32,6 +32,8 @@ SLACK = 2.0**-15
 """How far a product of f32 and its sum may be from the exact ones, in numbers of D."""
 TRIED = 12
 """Zero points that are tried for one kind of arithmetic at most."""
+BETWEEN = 33
+"""Numbers of f32 that are tried between the ends of a bias: what f32 rounds of sum and bias is seen."""
 PLAIN_BITS = 12
 """Bits of a bias of f32 that are written, where so many are enough."""
 
@@ -196,16 +198,21 @@ class BiasSearch:
         zero = int(np.clip(np.median(self._asked.told[self._asked.sums == 0][0]), *self._ends))
         for kind in (each for each in KINDS if each.by == "f32"):
             windows = _windows(kind.rounding, steps, np.array([zero]))
-            words = [_middle_word(*each) for each in windows.at_middle(0)] if windows.good[0] else [""]
-            intervals = list[tuple[int, int]]()
-            for column, each, word in zip(columns, steps, words * len(steps), strict=False):
-                like = Rescale(
-                    ("0x1p+0",), zero=str(zero), lowest=bounds[0], highest=bounds[1], bias=(word or "0x1p+0",),
-                    bias_added="before",
-                )  # fmt: skip
-                span = self._asked.interval(kind, column, like, 0, each.at) if word else None
-                if span is not None:
-                    intervals.append(span)
+            if not windows.good[0]:
+                continue
+            like = Rescale(
+                ("0x1p+0",), zero=str(zero), lowest=bounds[0], highest=bounds[1], bias=("0x1p+0",), bias_added="before"
+            )
+            words, intervals = list[str](), list[tuple[int, int]]()
+            for column, each, window in zip(columns, steps, windows.at_middle(0), strict=True):
+                for word in _words_between(*window):
+                    span = self._asked.interval(kind, column, replace(like, bias=(word,)), 0, each.at)
+                    if span is not None:
+                        words.append(word)
+                        intervals.append(span)
+                        break
+                else:
+                    break
             if len(intervals) == len(columns):
                 common = max(low for low, _ in intervals), min(high for _, high in intervals)
                 made = _rule(Found(kind, like, [0], [common] if common[0] <= common[1] else intervals))
@@ -297,14 +304,14 @@ def _scales(own: Floats, sums: Whole) -> tuple[Floats, Floats]:
     return np.where(none, 1.0, sides[0]), np.where(none, 0.0, sides[1])
 
 
-def _middle_word(low: float, high: float) -> str:
-    """A number of f32 of few bits between two; empty where there is none."""
-    if not low < high:
-        return ""
+def _words_between(low: float, high: float) -> list[str]:
+    """Numbers of f32 from the middle of an interval outwards: one of few bits, where it has one, first."""
     middle = (low + high) / 2
     fraction, exponent = np.frexp(middle)
     few = float(np.ldexp(np.rint(np.ldexp(fraction, PLAIN_BITS)), exponent - PLAIN_BITS))
-    return scale_word(few if low < few < high else middle)
+    spread = np.linspace(low, high, BETWEEN)
+    found = [few] * (low < few < high) + sorted(spread.tolist(), key=lambda each: abs(each - middle))
+    return [scale_word(each) for each in found]
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> int:
