@@ -52,6 +52,13 @@ def mlas_integers_with_zeros(a: Any, b: Any) -> Any:
     return _run(("MatMulInteger", a.dtype.str, b.dtype.str), zeros, a, b)
 
 
+def mlas_integers_with_column_zeros(a: Any, b: Any, zero_a: int = 100, zero_b: Any = None) -> Any:
+    """The same with a zero point for each column of B."""
+    found = (np.arange(b.shape[1]) * 37 % 256 - 128 * (b.dtype == np.int8)) if zero_b is None else zero_b
+    zeros = np.array(zero_a, a.dtype), found.astype(b.dtype)
+    return _run(("MatMulInteger", a.dtype.str, b.dtype.str), zeros, a, b)
+
+
 def mlas_integers_to_float(a: Any, b: Any) -> Any:
     """MatMulIntegerToFloat of ONNX Runtime: sums of s32 times a scale, 2^-3 of A and 0.01 of B."""
     scales = np.float32(0.125), np.float32(0.01)
