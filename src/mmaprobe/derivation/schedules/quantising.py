@@ -25,8 +25,10 @@ PINNED = 100
 """The zero point of a pinned A above the smallest number of its format."""
 DRAWS = 4
 """Times that every family of an A of f32 is asked."""
-SIDE, LANES = 16, 61
-"""Rows and lanes of these calls at most."""
+SIDE = 16
+"""Rows of these calls at most."""
+LANES = 61
+"""Lanes of these calls at most."""
 FIELDS = ("of", "by", "rounding")
 """Fields of a way to quantise whose other values are refuted."""
 
