@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases.integer_schedules import drawn_rescaled, drawn_sums, integer_schedule
+from cases.integer_schedules import drawn_biased, drawn_rescaled, drawn_sums, integer_schedule
 from cases.random_products import Modelled
 from mmaprobe.derivation.schedules.identify import Identification, identify
 from mmaprobe.derivation.schedules.mapping import map_product
@@ -16,7 +16,8 @@ from mmaprobe.devices.products import open_product
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import whole_numbers
 from mmaprobe.models.gemm import Gemm
-from mmaprobe.parameters.integer_sums import IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.quantised import Quantised
 from mmaprobe.parameters.schedule import Schedule, Scope
 from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
 from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, dialled, integer_operands
@@ -36,10 +37,11 @@ def differ(found: Identification, truth: Schedule) -> int:
         np.random.default_rng(9),
         replace(found.schedule, scope=Scope("x")),
     )
-    wrong = 0
+    assert truth.integers is not None
+    wrong, n = 0, truth.integers.columns() or 19
     for k in OTHER:
         for family in INTEGER_FAMILIES:
-            a, b = (each[None] for each in integer_operands(calls, family, (20, 19, k), rng))
+            a, b = (each[None] for each in integer_operands(calls, family, (20, n, k), rng))
             wrong += int((Gemm(made).run(a, b) != Gemm(truth).run(a, b)).sum())
     return wrong
 
@@ -52,6 +54,93 @@ def test_random_integers_are_recovered_or_left_open(number: int) -> None:
     assert found.status in ("exact", "bounded"), (truth.integers, found.why)
     assert found.status == "exact" or found.why
     assert differ(found, truth) == 0, (truth.integers, found.schedule)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("number", range(24))
+def test_random_integers_with_a_bias_are_recovered_or_left_open(number: int) -> None:
+    truth = drawn_biased(np.random.default_rng(number), 8)
+    found = identify(Modelled(truth, (24, 8, 96)), seed=number)
+    assert found.status in ("exact", "bounded"), (truth.integers, found.why)
+    assert found.status == "exact" or found.why
+    assert differ(found, truth) == 0, (truth.integers, found.schedule)
+
+
+BIASES = ("-700", "4096", "12", "-3")
+"""Of four columns."""
+FRACTIONS = ("0x1.9ap+7", "-0x1.4cp+5", "0x1p-1", "0x1.81p+8")
+"""The same of f32."""
+
+
+@pytest.mark.parametrize("d", ["u8", "s32", "f32"])
+def test_a_bias_of_each_column_is_found_and_its_neighbours_are_refuted(d: str) -> None:
+    rule = {"u8": Rescale(("0x1.8765p-9",), zero="90"), "f32": Rescale(("0x1.8p-9",)), "s32": None}[d]
+    truth = integer_schedule("u8", "s8", d, IntegerSums("s32", zero_a=("7",), bias=BIASES, rescale=rule))
+    found = identify(Modelled(truth, (24, 4, 96)))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert found.schedule.integers == truth.integers
+    assert [each.verdict for each in found.neighbours if each.field == "bias"] == ["refuted", "refuted"]
+    assert {each.shape[1] for each in found.held} == {4}
+
+
+@pytest.mark.parametrize(("d", "added"), [("u8", "before"), ("f32", "after")])
+def test_a_bias_of_f32_is_found_where_no_whole_number_fits(d: str, added: Any) -> None:
+    rule = Rescale(("0x1.234p-9",), zero="90" if d == "u8" else "0", bias=FRACTIONS, bias_added=added)
+    truth = integer_schedule("u8", "s8", d, IntegerSums("s32", rescale=rule))
+    found = identify(Modelled(truth, (24, 4, 96)))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert found.schedule.integers is not None
+    assert found.schedule.integers.bias == ("0",)
+    assert found.schedule.integers.rescale is not None
+    assert found.schedule.integers.rescale.bias != NO_BIAS
+    assert differ(found, truth) == 0
+
+
+def test_zero_points_of_columns_are_found_each() -> None:
+    for d in ("s32", "f32"):
+        rule = Rescale(("0x1.8p-9",)) if d == "f32" else None
+        sums = IntegerSums("s32", zero_a=("100",), zero_b=("3", "-7", "0", "127"), rescale=rule)
+        truth = integer_schedule("u8", "s8", d, sums)
+        found = identify(Modelled(truth, (24, 4, 96)))
+        assert (found.status, found.why) == ("exact", [])
+        assert found.schedule is not None
+        assert found.schedule.integers == sums
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Quantised(), Quantised(of="row", by="multiply", rounding="away"), Quantised("s8", by="multiply")],
+)
+def test_an_a_of_f32_that_is_quantised_is_found(rule: Quantised) -> None:
+    sums = IntegerSums(
+        "s32", groups=LaneGroups(2), zeros="after", quantised=rule,
+        rescale=Rescale(("0x1.234p-7",), bias=("0x1.8p-2",)),
+    )  # fmt: skip
+    found = identify(Modelled(Schedule("f32", "s8", "f32", Scope("none"), integers=sums), (24, 4, 96)))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert (found.schedule.a, found.schedule.integers) == ("f32", sums)
+    told = {each.field: each.verdict for each in found.neighbours if each.field.startswith("quantised")}
+    assert told == {"quantised.of": "refuted", "quantised.by": "refuted", "quantised.rounding": "refuted"}
+    assert any("A becomes" in line for line in identified_lines(found, None))
+
+
+def test_an_a_of_f32_that_is_cut_in_another_way_is_never_guessed() -> None:
+    """Numbers that are not whole are others first: of whole ones nothing shows it."""
+    sums = IntegerSums("s32", quantised=Quantised(), rescale=Rescale(("0x1.234p-7",)))
+    truth = Schedule("f32", "s8", "f32", Scope("none"), integers=sums)
+
+    def nudged(a: Any, b: Any, d: Any) -> Any:
+        x = a.view(np.float32)
+        fraction = x != np.rint(x)
+        moved = np.ascontiguousarray(np.where(fraction, x * np.float32(0.75), x)).view(np.uint32)
+        return Gemm(truth).run(moved[None], b[None])[0]
+
+    found = identify(Modelled(truth, (24, 4, 96), nudged))
+    assert (found.status, found.schedule) == ("bounded", None)
+    assert found.why == ["no way to quantise A that was tried gives every answer"]
 
 
 def test_pairs_of_bytes_that_saturate_and_what_is_beside_them() -> None:
@@ -119,7 +208,7 @@ def test_scales_of_columns_are_found_each() -> None:
 
 def test_sums_are_dialled() -> None:
     calls, sums = ProductCalls(Modelled(PAIRS), 0), np.array([0, 1, -1, 255, -70000, 123456, 1 << 40])
-    a, b, good = dialled(calls, sums, (3, 60), (4, -5))
+    a, b, good = dialled(calls, sums, (3, 60), (4, np.array([-5])))
     x, y = whole_numbers(calls.a, a) - 4, whole_numbers(calls.b, b) + 5
     assert good.tolist() == [True] * 6 + [False]
     assert ((x @ y)[good] == sums[good][:, None]).all()

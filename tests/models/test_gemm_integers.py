@@ -15,6 +15,7 @@ from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import IntegerSums, LaneGroups, Rescale, scale_number, scale_word
+from mmaprobe.parameters.quantised import Quantised
 from mmaprobe.parameters.schedule import Schedule, Scope, from_text, to_text
 from mmaprobe.parameters.table import write_record
 from oracle import integer_gemm as oracle
@@ -77,6 +78,41 @@ def test_c_and_a_bias_are_added_before_the_sum_wraps_saturates_or_is_rescaled() 
             if i == 2:
                 del given["c"]
                 assert int(without[0, j]) % (1 << int(d[1:])) == oracle.element(table, a[i], b[:, j], j, given)
+
+
+@pytest.mark.parametrize("of", ["matrix", "row"])
+@pytest.mark.parametrize("by", ["divide", "multiply"])
+@pytest.mark.parametrize("rounding", ["even", "away"])
+def test_an_a_of_f32_is_quantised_by_its_ends_as_the_oracle_does(of: Any, by: Any, rounding: Any) -> None:
+    rng = np.random.default_rng(3)
+    for fmt, low, high in (("u8", -3.0, 5.0), ("s8", -1.0, 0.0), ("u8", 2.0, 3.0), ("u8", 0.0, 0.0), ("u8", -255, 0)):
+        rule = Quantised(fmt, of, by, rounding)
+        sums = IntegerSums(
+            "s32", groups=LaneGroups(2), zeros="after", quantised=rule,
+            rescale=Rescale(("0x1.9p-7", "0x1p-3", "0x1.234p-9"), bias=("0x1p-2",)),
+        )  # fmt: skip
+        made = Schedule("f32", "s8", "f32", Scope("none"), integers=sums)
+        assert from_text(to_text(made), "x.toml") == made
+        a = (low + (high - low) * rng.random((4, 9))).astype(np.float32)
+        if high == 0 and low < -1:
+            a = np.rint(a * 2) / np.float32(2)
+        b, table = codes(rng, "s8", (9, 3)), write_record(made)
+        d = mmaprobe.gemm(made)(a, b.view(np.int8)).view(np.uint32)
+        bits = a.view(np.uint32)
+        for i, j in itertools.product(range(4), range(3)):
+            assert int(d[i, j]) == oracle.quantised_element(table, bits[i], bits.ravel(), b[:, j], j), (i, j)
+        part = mmaprobe.gemm(made)(a, b.view(np.int8), rows=slice(1, 2)).view(np.uint32)
+        assert (part == d[1:2]).all()
+
+
+def test_what_an_a_of_f32_is_quantised_to_is_not_claimed_where_its_ends_are_none() -> None:
+    sums = IntegerSums("s32", quantised=Quantised(), rescale=Rescale(("0x1p-7",)))
+    model, b = mmaprobe.gemm(Schedule("f32", "s8", "f32", Scope("none"), integers=sums)), np.ones((2, 1), np.int8)
+    with pytest.raises(UsageError, match=r"A\[0, 1\] is nan; what an A with it is quantised to is not claimed"):
+        model(np.array([[1, np.nan]], np.float32), b)
+    with pytest.raises(UsageError, match=r"A is from 0.0 to .*: the scale of that is no normal number"):
+        model(np.array([[1e-40, 0]], np.float32), b)
+    assert model(np.zeros((1, 2), np.float32), b).tolist() == [[0.0]]
 
 
 def test_a_pair_of_bytes_saturates_and_a_wide_sum_wraps() -> None:
@@ -193,6 +229,9 @@ def test_the_same_record_comes_back_from_its_text() -> None:
             "format = 's32'\nrescale = {scale = '7', by = 'fixed', rounding = 'up', bias = '0x1p+3'}",
             "by is fixed; its bias is one of integers",
         ),
+        ("format = 's32'\nquantised = {}", "quantised: a is u8, d is s32; both must be f32, and rescale be there"),
+        ("format = 's32'\nquantised = {format = 's4'}", "format is s4; A of f32 becomes u8 or s8"),
+        ("format = 's32'\nzero_a = '3'\nquantised = {}", "zero_a is 3; an A that is quantised has the zero point of"),
         ("format = 's32'\nbias = 'biass'", "integers.bias: 'biass' is no number and no input"),
         (
             "format = 's32'\nbias = '3000000000'",

@@ -86,9 +86,7 @@ def saturated(rule: Table, products: list[int]) -> int:
 def single(value: Fraction | int) -> Fraction:
     """The nearest number of f32; infinities do not come up."""
     code = encode_value("f32", abs(Fraction(value)), value < 0, "RNE")
-    exponent, fraction = code >> 23 & 255, code & (1 << 23) - 1
-    size = Fraction(fraction + (1 << 23 if exponent else 0)) * Fraction(2) ** (max(exponent, 1) - 150)
-    return -size if code >> 31 else size
+    return value_of(code)
 
 
 def rescale(rule: Table, total: int, d: str, column: int, given: Given) -> int:
@@ -118,3 +116,42 @@ def whole(x: Fraction, rounding: str) -> int:
     if part != Fraction(1, 2):
         return below + (part > Fraction(1, 2))
     return {"up": below + 1, "away": below + (x > 0), "even": below + below % 2}[rounding]
+
+
+def quantised(rule: Table, row: Sequence[int], matrix: Sequence[int]) -> tuple[list[int], int, Fraction]:
+    """Codes of f32 of a row as whole numbers, with their zero point and scale; ``matrix`` has the codes of all of A."""
+    values = [value_of(code) for code in (row if rule.get("of", "matrix") == "row" else matrix)]
+    least, most = bounds(rule.get("format", "u8"))
+    low, high = min([*values, Fraction(0)]), max([*values, Fraction(0)])
+    scale = single(single(high - low) / (most - least)) if high > low else Fraction(1)
+    way = rule.get("rounding", "even")
+    zero = min(max(whole(single(least - single(low / scale)), way), least), most)
+    over = single(1 / scale)
+    taken = [single(x * over if rule.get("by") == "multiply" else x / scale) for x in map(value_of, row)]
+    return [min(max(whole(x, way) + zero, least), most) for x in taken], zero, scale
+
+
+def value_of(code: int) -> Fraction:
+    """The number of a code of f32."""
+    exponent, fraction = int(code) >> 23 & 255, int(code) & (1 << 23) - 1
+    size = Fraction(fraction + (1 << 23 if exponent else 0)) * Fraction(2) ** (max(exponent, 1) - 150)
+    return -size if int(code) >> 31 else size
+
+
+def quantised_element(
+    schedule: Table,
+    row: Sequence[int],
+    matrix: Sequence[int],
+    b: Sequence[int],
+    column: int,
+    given: Given | None = None,
+) -> int:
+    """The code of D of a row of codes of f32, of all of A's, and a column of codes."""
+    rule = dict(schedule["integers"])
+    made = rule.pop("quantised")
+    a, zero, scale = quantised(made, row, matrix)
+    known = dict(given or {})
+    own = single(scale * said(rule["rescale"]["scale"], column, known))
+    inner = {**rule, "zero_a": "of_a", "rescale": {**rule["rescale"], "scale": "of_sum"}}
+    known |= {"of_a": zero, "of_sum": own}
+    return element({**schedule, "a": made.get("format", "u8"), "integers": inner}, a, b, column, known)

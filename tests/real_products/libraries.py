@@ -52,6 +52,13 @@ def mlas_integers_with_zeros(a: Any, b: Any) -> Any:
     return _run(("MatMulInteger", a.dtype.str, b.dtype.str), zeros, a, b)
 
 
+def mlas_integers_with_column_zeros(a: Any, b: Any, zero_a: int = 100, zero_b: Any = None) -> Any:
+    """The same with a zero point for each column of B."""
+    found = (np.arange(b.shape[1]) * 37 % 256 - 128 * (b.dtype == np.int8)) if zero_b is None else zero_b
+    zeros = np.array(zero_a, a.dtype), found.astype(b.dtype)
+    return _run(("MatMulInteger", a.dtype.str, b.dtype.str), zeros, a, b)
+
+
 def mlas_integers_to_float(a: Any, b: Any) -> Any:
     """MatMulIntegerToFloat of ONNX Runtime: sums of s32 times a scale, 2^-3 of A and 0.01 of B."""
     scales = np.float32(0.125), np.float32(0.01)
@@ -92,6 +99,17 @@ def mlas_integers_to_float_with_bias(a: Any, b: Any, scales: tuple[float, ...] =
     return _run(("MatMulIntegerToFloat", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
 
 
+def mlas_dynamic(a: Any, b: Any, scale: float = SCALES[1], bias: Any = None) -> Any:
+    """DynamicQuantizeMatMul of ONNX Runtime: A of f32 is quantised by its ends, D is f32."""
+    given = [np.float32(scale), np.array(0, b.dtype), *([] if bias is None else [bias])]
+    return _run(("DynamicQuantizeMatMul", a.dtype.str, b.dtype.str), tuple(np.array(each) for each in given), a, b)
+
+
+def mlas_dynamic_with_bias(a: Any, b: Any) -> Any:
+    """The same with a bias of f32."""
+    return mlas_dynamic(a, b, bias=(biases(b.shape[1]) / 999).astype(np.float32))
+
+
 def biases(n: int) -> Any:
     """Whole numbers of both signs for so many columns."""
     return ((np.arange(n) * 2654435761 % 8192) - 4096).astype(np.int32)
@@ -119,7 +137,8 @@ def qnnpack_quantised_with_bias(a: Any, b: Any) -> Any:
 
 def fbgemm_quantised_with_bias(a: Any, b: Any) -> Any:
     """The same by FBGEMM, with one that is none."""
-    return quantised("fbgemm", a, b, bias=biases(b.shape[1]) * np.float32(SCALES[0] * SCALES[1] * 0.7))
+    scales = (0.3, 0.013, 7.7)
+    return quantised("fbgemm", a, b, scales, bias=biases(b.shape[1]) * np.float32(scales[0] * scales[1] * 0.7))
 
 
 def quantised(
@@ -136,7 +155,8 @@ def quantised(
 
 
 _ORDERS = {
-    "MatMulInteger": "abcd", "MatMulIntegerToFloat": "abcdefg", "QLinearMatMul": "acdbefgh", "QGemm": "acdbefghi"
+    "MatMulInteger": "abcd", "MatMulIntegerToFloat": "abcdefg", "QLinearMatMul": "acdbefgh", "QGemm": "acdbefghi",
+    "DynamicQuantizeMatMul": "abcde",
 }  # fmt: skip
 """Inputs of an operation in order, as many as there are: a and b, and what is given besides, by letters from c on."""
 
@@ -165,7 +185,7 @@ def _integer_session(
         onnx.numpy_helper.from_array(np.frombuffer(raw, kind).reshape(shape), chr(ord("c") + i))
         for i, (kind, shape, raw) in enumerate(given)
     ]
-    domain = "com.microsoft" if operation in ("MatMulIntegerToFloat", "QGemm") else ""
+    domain = "" if operation in ("MatMulInteger", "QLinearMatMul") else "com.microsoft"
     node = onnx.helper.make_node(operation, list(names), ["y"], domain=domain)
     graph = onnx.helper.make_graph([node], "product", [a, b], [y], held)
     sets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("com.microsoft", 1)]

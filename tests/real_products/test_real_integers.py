@@ -17,7 +17,10 @@ from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.devices.products import open_product
 from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
+from mmaprobe.parameters.quantised import Quantised
 from mmaprobe.parameters.schedule import Schedule, Scope, schedule_named
+from mmaprobe.probing.gemm.calls import ProductCalls
+from mmaprobe.probing.gemm.integer_values import INTEGER_FAMILIES, integer_operands
 
 HERE = Path(__file__).parent
 RESCALED = schedule_named(HERE / "integers_rescaled.toml")
@@ -150,6 +153,82 @@ def test_no_bit_of_a_d_of_f32_differs_where_a_bias_is_added(of_sum: bool) -> Non
     print(f"D of f32: {elements:,} elements at 20 shapes, 0 differ")
 
 
+DYNAMIC = IntegerSums(
+    "s32", groups=LaneGroups(2), zeros="after", quantised=Quantised(), rescale=Rescale(("scale",))
+)  # fmt: skip
+"""DynamicQuantizeMatMul of ONNX Runtime."""
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_no_bit_differs_where_a_is_quantised_by_its_ends(with_bias: bool) -> None:
+    needs_this_processor()
+    sums, inputs = DYNAMIC, [Input("scale", "f32")]
+    if with_bias:
+        sums = replace(sums, rescale=Rescale(("scale",), bias=("bias",)))
+        inputs.append(Input("bias", "f32", "column"))
+    made = Schedule("f32", "s8", "f32", Scope("a test"), inputs=tuple(inputs), integers=sums)
+    model, rng, elements = mmaprobe.gemm(made), np.random.default_rng(SEED + 3), 0
+    scope = replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000)
+    product = open_product(f"function:{HERE / 'libraries.py'}:mlas_dynamic?format=f32&format_b=s8&result=f32")
+    for number, (m, n, k) in enumerate(shapes_of(scope, rng)):
+        scale = np.float32(SCALES[number % len(SCALES)][1])
+        bias = {"bias": (100 * rng.standard_normal(n)).astype(np.float32)} if with_bias else {}
+        for family in (*INTEGER_FAMILIES, "normal"):
+            a, b = integer_operands(ProductCalls(product, 0), family.replace("normal", "small"), (m, n, k), rng)
+            a, b = a.view(np.float32), b.view(np.int8)
+            if family == "normal":
+                a = (rng.standard_normal((m, k)) * 10.0 ** rng.integers(-4, 4) + number % 3 - 1).astype(np.float32)
+                b = rng.integers(-128, 128, (k, n)).astype(np.int8)
+            ours = model(a, b, scale=scale, **bias)
+            theirs = libraries.mlas_dynamic(a, b, float(scale), bias.get("bias"))
+            assert (ours.view("u4") == theirs.view("u4")).all(), (m, n, k, family, int((ours != theirs).sum()))
+            elements += m * n
+    print(f"A quantised: {elements:,} elements at 20 shapes, 0 differ")
+
+
+@pytest.mark.libraries
+def test_zero_points_of_columns_are_held_and_found() -> None:
+    """MatMulInteger of ONNX Runtime with a zero point for each column of B."""
+    needs_this_processor()
+    sums = IntegerSums("s32", groups=LaneGroups(2), zero_a=("zero_a",), zero_b=("zero_b",), zeros="after")
+    inputs = Input("zero_a", "u8"), Input("zero_b", "s8", "column")
+    model = mmaprobe.gemm(Schedule("u8", "s8", "s32", Scope("a test"), inputs=inputs, integers=sums))
+    rng, elements = np.random.default_rng(SEED + 4), 0
+    target = f"function:{HERE / 'libraries.py'}:mlas_integers_with_column_zeros?format=u8&format_b=s8&result=s32"
+    product = open_product(f"{target}&m=64&n=16&k=300&threads=1")
+    for m, n, k in shapes_of(replace(RESCALED.scope, least_k=1, most_m=300, most_n=300, most_k=2000), rng):
+        zero_a, zero_b = int(rng.integers(256)), rng.integers(-128, 128, n).astype(np.int8)
+        for family in INTEGER_FAMILIES:
+            a, b = integer_operands(ProductCalls(product, 0), family, (m, n, k), rng)
+            ours = model(a, b.view(np.int8), zero_a=zero_a, zero_b=zero_b)
+            theirs = libraries.mlas_integers_with_column_zeros(a, b.view(np.int8), zero_a, zero_b)
+            assert (ours.view("i4") == theirs).all(), (m, n, k, family)
+            elements += m * n
+    print(f"zero points of columns: {elements:,} elements at 20 shapes, 0 differ")
+    found = identify(product)
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert found.schedule.integers is not None
+    wanted = tuple(str(each * 37 % 256 - 128) for each in range(16))
+    assert (found.schedule.integers.zero_a, found.schedule.integers.zero_b) == (("100",), wanted)
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("call", ["mlas_dynamic", "mlas_dynamic_with_bias"])
+def test_a_library_that_quantises_a_is_identified(call: str) -> None:
+    needs_this_processor()
+    options = "format=f32&format_b=s8&result=f32&m=64&n=16&k=300&threads=1"
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}?{options}"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    sums = found.schedule.integers
+    assert sums is not None
+    assert sums.rescale is not None
+    assert (sums.quantised, sums.groups, sums.zeros) == (Quantised(), LaneGroups(2), "after")
+    assert (sums.rescale.scale, sums.rescale.bias == NO_BIAS) == (("0x1.47ae14p-7",), call == "mlas_dynamic")
+
+
 @pytest.mark.libraries
 @pytest.mark.parametrize(
     ("call", "groups", "said"),
@@ -173,6 +252,32 @@ def test_a_library_is_identified(call: str, groups: bool, said: str) -> None:
     assert (sums.rescale.scale if sums.rescale else ("",)) == (said,)
     if "zeros" in call:
         assert (sums.zero_a, sums.zero_b, sums.zeros) == (("100",), ("-3",), "after")
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize(
+    ("call", "of_sum"),
+    [
+        ("mlas_quantised_gemm?format=u8&format_b=s8&result=u8", True),
+        ("qnnpack_quantised_with_bias?array=torch&format=u8&format_b=s8&result=u8", True),
+        ("fbgemm_quantised_with_bias?array=torch&format=u8&format_b=s8&result=u8", False),
+        ("mlas_quantised_gemm_to_float?format=u8&format_b=s8&result=f32", True),
+        ("mlas_integers_to_float_with_bias?format=u8&format_b=s8&result=f32", False),
+    ],
+)
+def test_a_library_with_a_bias_is_identified(call: str, of_sum: bool) -> None:
+    needs_this_processor()
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n=16&k=300&threads=1"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    sums = found.schedule.integers
+    assert sums is not None
+    assert sums.rescale is not None
+    assert (sums.groups is None) == call.startswith("qnnpack")
+    if of_sum:
+        assert sums.bias == tuple(str(each) for each in libraries.biases(16))
+    assert (sums.bias == ("0",), sums.rescale.bias == NO_BIAS) == (not of_sum, of_sum)
+    assert {each.shape[1] for each in found.held} == {16}
 
 
 @pytest.mark.libraries

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mmaprobe import formats
 from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm_operands import GemmCall, items_of
+from mmaprobe.models.gemm_quantised import quantised_rows
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import (
@@ -51,17 +52,19 @@ def integer_product(made: Schedule, call: GemmCall, rows: NDArray[np.intp], colu
     wanted, n = rule.columns(), call.b.shape[1]
     if wanted not in (None, n):
         raise UsageError(f"N is {n}; the schedule has numbers for {wanted} columns")
-    a, b = (
-        formats.whole_numbers(formats.get(made.a), call.a[rows]),
-        formats.whole_numbers(formats.get(made.b), call.b[:, columns]),
-    )
-    find = _Numbers({each.name: each for each in made.inputs}, call.inputs, rows, columns)
-    zero_a, zero_b = find.whole(rule.zero_a), find.whole(rule.zero_b)
+    b = formats.whole_numbers(formats.get(made.b), call.b[:, columns])
+    find, of_a = _Numbers({each.name: each for each in made.inputs}, call.inputs, rows, columns), None
+    zero_b = find.whole(rule.zero_b)
+    if rule.quantised is None:
+        a, zero_a = formats.whole_numbers(formats.get(made.a), call.a[rows]), find.whole(rule.zero_a)
+    else:
+        a, zero_a, of_a = quantised_rows(rule.quantised, call.a, rows)
     total = _ordered_sum(rule, a, b, zero_a, zero_b) if rule.ordered else exact_sum(a - zero_a, b - zero_b)
     total = fitted(total + _added(made, call, find, rows, columns), rule.format, rule.overflow)
     if rule.rescale is None:
         return formats.whole_codes(formats.get(made.d), total)
-    numbers = find.scales(rule.rescale), find.biases(rule.rescale)
+    scale = find.scales(rule.rescale)
+    numbers = scale if of_a is None else of_a * scale, find.biases(rule.rescale)
     if made.d == "f32":
         return scaled(rule.rescale, total, *numbers).view(np.uint32)
     found = rescaled(rule.rescale, total, *numbers, find.whole((rule.rescale.zero,)), made.d)

@@ -20,6 +20,7 @@ from mmaprobe.errors import UsageError, brief, near
 from mmaprobe.parameters import checks
 from mmaprobe.parameters.described import says
 from mmaprobe.parameters.epilogue import Input
+from mmaprobe.parameters.quantised import Quantised
 
 MOST_LANES = 64
 """Lanes of a group, and groups that lie in each other, at most."""
@@ -194,6 +195,7 @@ class IntegerSums:
     ``offset_a`` and ``offset_b`` are added to A and B before, so that their products are others (s8 made u8 by 128),
     and what that adds is taken off the sum; zero points are taken off A and B ``before`` the products, or ``after``,
     off the sum.  ``zero_a`` and ``zero_b`` are an input's name, or whole numbers: one, or of B one for each column.
+    An A of f32 is ``quantised`` first, and has the zero point and the scale that this finds.
     ``bias``, likewise, and C, where the schedule has one, are added last, before the sum wraps or saturates at the end
     and is rescaled.
     """
@@ -213,6 +215,7 @@ class IntegerSums:
     )
     bias: tuple[str, ...] = field(default=("0",), metadata=says("what is added to the sum"))
     rescale: Rescale | None = field(default=None, metadata=says("how the sum becomes D"))
+    quantised: Quantised | None = field(default=None, metadata=says("how an A of f32 becomes integers"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -224,7 +227,11 @@ class IntegerSums:
             raise UsageError(f"every is {self.every}; a sum that wraps has the same bits whenever it does")
         if self.every % self.block:
             raise UsageError(f"every is {self.every}; it must be a multiple of the lanes of whole groups, {self.block}")
-        if self.zeros == "after" and self.zero_a == self.zero_b == ("0",):
+        if self.quantised is not None and self.zero_a != ("0",):
+            raise UsageError(
+                f"zero_a is {' '.join(self.zero_a)}; an A that is quantised has the zero point of its ends"
+            )
+        if self.zeros == "after" and self.zero_a == self.zero_b == ("0",) and self.quantised is None:
             raise UsageError("zeros is after; there are no zero points")
         if not self.ordered:
             for name, plain in (("offset_a", 0), ("offset_b", 0), ("zeros", "before")):
@@ -246,6 +253,10 @@ class IntegerSums:
 
     def check(self, a: str, b: str, d: str, inputs: Mapping[str, Input]) -> None:
         """UsageError where formats do not fit it, or an input that it names is none."""
+        if self.quantised is not None:
+            if (a, d) != ("f32", "f32") or self.rescale is None or self.rescale.by != "f32":
+                raise UsageError(f"quantised: a is {a}, d is {d}; both must be f32, and rescale be there and by = f32")
+            a = self.quantised.format
         for name, each in (("a", a), ("b", b)):
             bits = check_integer(name, each).bits
             if bits > NARROW and (self.ordered or self.overflow == "saturate"):

@@ -56,11 +56,12 @@ def hold(calls: ProductCalls, schedule: Schedule, least: tuple[int, int, int], r
     ``least``."""
     model, found = Gemm(schedule), list[Held]()
     k, kinds = calls.product.shape[2], kinds_of(calls)
+    columns = None if schedule.integers is None else schedule.integers.columns()
     for number, (m, n, factor) in enumerate(SHAPES):
         lanes = int(k * factor)
         lanes = lanes - lanes % GROUPED + number % GROUPED if calls.of_integers else lanes | 1
         lanes = max(1, min(lanes, max(MOST_K, k)))
-        m, n, lanes = (x if x >= low else low + x for x, low in zip((m, n, lanes), least, strict=True))
+        m, n, lanes = (x if x >= low else low + x for x, low in zip((m, columns or n, lanes), least, strict=True))
         wanted = [(kind, lanes) for kind in (kinds if calls.of_integers else [kinds[number % len(kinds)]])]
         if number == OF_ZEROS and not calls.of_integers:
             wanted.append(("zeros", lanes + (lanes + k + 1) % 2))

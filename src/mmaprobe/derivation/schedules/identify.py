@@ -15,6 +15,7 @@ from mmaprobe.derivation.schedules.certificate import FieldNeighbour, certify
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integers import identify_integers
 from mmaprobe.derivation.schedules.pairs import ClassView, view_of
+from mmaprobe.derivation.schedules.quantising import identify_quantised
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
 from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
@@ -101,7 +102,7 @@ def _of_integers(calls: ProductCalls, found: Identification, rng: np.random.Gene
     def scope(shapes: Sequence[tuple[int, int, int]], held: int) -> Scope:
         return scope_of(calls.product, np.min(shapes, axis=0).tolist(), np.max(shapes, axis=0).tolist(), held)
 
-    read = identify_integers(calls, scope, rng)
+    read = (identify_quantised if calls.a.is_float else identify_integers)(calls, scope, rng)
     found.why, found.schedule, found.held, found.neighbours = read.why, read.schedule, read.held, read.neighbours
     found.status = "wrong" if read.wrong else "exact" if read.exact else "bounded"
     if read.wrong:

@@ -7,20 +7,27 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mmaprobe.derivation.schedules.biases import with_biases
 from mmaprobe.derivation.schedules.certificate import FieldNeighbour
+from mmaprobe.derivation.schedules.f32_sums import F32Search, Rescaled
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integer_hypotheses import beside_sums, most_of, saturating, sum_hypotheses
 from mmaprobe.derivation.schedules.rescaling import (
     ROWS,
     ScaleSearch,
     dialled_reach,
-    f32_scales,
     given,
     reached,
     steps_of,
 )
+from mmaprobe.derivation.schedules.zero_points import (
+    flat_zero_points,
+    read_f32_zero_points,
+    read_zero_points,
+    words_of,
+)
 from mmaprobe.errors import UsageError
-from mmaprobe.formats import Format, integer_range, whole_codes, whole_numbers
+from mmaprobe.formats import integer_range, whole_codes, whole_numbers
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.integer_sums import NARROW, IntegerSums, Rescale, ends
@@ -28,6 +35,8 @@ from mmaprobe.parameters.schedule import Schedule, Scope
 from mmaprobe.probing.gemm.calls import Asked, ProductCalls
 from mmaprobe.probing.gemm.integer_values import (
     INTEGER_FAMILIES,
+    Whole,
+    Zeros,
     adds_units,
     check_integers,
     constant,
@@ -100,41 +109,46 @@ class _IntegerSearch:
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
         shape, d = self._calls.product.shape, self._calls.d
-        zeros = read_zero_points(self._calls, shape)
-        if d.kind == "integer" and zeros is not None:
+        read = read_zero_points(self._calls, shape) if d.kind == "integer" else None
+        if read is not None:
+            zeros, added = read
             lost = uncounted(self._calls, shape, zeros)
             if lost:
                 self._found.wrong, self._found.why = True, [lost]
                 return
             if d.bits > BYTE or adds_units(self._calls, shape, zeros):
-                self._conclude(_plain(d.name, zeros, None))
+                self._conclude([_plain(d.name, zeros, None, words_of(added))])
                 return
-        rescale, zeros, why = self._rescale()
-        if rescale is None:
+        rules, zeros, why = self._rescaled()
+        if not rules:
             self._found.why.append(why)
             return
-        self._conclude(_plain("s32", zeros, rescale))
+        self._conclude([_plain("s32", zeros, rule, bias) for rule, bias in rules])
 
-    def _rescale(self) -> tuple[Rescale | None, tuple[int, int], str]:
-        """How the sums become D, and the zero points."""
-        (m, n, k), calls = self._calls.product.shape, self._calls
+    def _rescaled(self) -> tuple[list[Rescaled], Zeros, str]:
+        """Every way that the sums may become D, with biases of integers, and the zero points."""
+        (m, n, k), calls, none = self._calls.product.shape, self._calls, (0, np.zeros(1, np.int64))
         if calls.d.is_float:
             zeros = read_f32_zero_points(calls, (m, n, SHORT)) or read_f32_zero_points(calls, (m, n, k))
             if zeros is None:
-                return None, (0, 0), "D is no sum times a scale: no zero points explain it"
-            return (*_second(f32_scales(calls, n, k, zeros), zeros),)
+                return [], none, "D is no sum times a scale: no zero points explain it"
+            f32 = F32Search(calls, n, k, zeros)
+            rules = f32.find()
+            self._asked += f32.asked
+            return rules, zeros, "no scale, and no bias, were found that make D of f32 of few sums"
         zeros = flat_zero_points(calls, (m, n, k))
         if zeros is None:
-            return None, (0, 0), "no zero points were found: D does not tell numbers of A or B apart"
+            return [], none, "no zero points were found: D does not tell numbers of A or B apart"
         search = ScaleSearch(calls, n, k, zeros)
         rule, why = search.find()
+        made = with_biases(search, rule, calls.d.name)
         self._asked += [Asked(*each) for each in search.asked]
-        return rule, zeros, why
+        return [] if made is None else [made], zeros, why or "no bias and no arithmetic make D of every sum"
 
-    def _conclude(self, plain: IntegerSums) -> None:
+    def _conclude(self, plains: Sequence[IntegerSums]) -> None:
         """The sums that give every answer, a certificate, and whether they hold at shapes that were not asked."""
         found, calls = self._found, self._calls
-        sums = self._sums(plain)
+        sums = self._sums(plains)
         if sums is None:
             found.why.append("no way to add that was tried gives every answer")
             found.why += saturating_lanes(calls, calls.product.shape)
@@ -153,6 +167,9 @@ class _IntegerSearch:
         found.neighbours = [
             self._verdict(sums, *each, scope.most_k) for each in beside_sums(sums) if self._fits(each[2])
         ]
+        if not all(self._gives(sums, call) for call in self._asked):
+            found.why.append("calls that told its neighbours apart refute it, too")
+            return
         found.schedule = self._schedule(sums, scope)
         found.why += [f"{each.field} = {each.value} was not told apart" for each in found.neighbours
                       if each.verdict == "open"]  # fmt: skip
@@ -186,17 +203,18 @@ class _IntegerSearch:
         d: Bits = Gemm(self._schedule(sums)).run(call.a[None], call.b[None], rows=part[0], columns=part[1])[0]
         return d
 
-    def _sums(self, plain: IntegerSums) -> IntegerSums | None:
+    def _sums(self, plains: Sequence[IntegerSums]) -> IntegerSums | None:
         """The plainest sums that give every answer, of calls at which the living ones differ."""
         (a, b, _), (_, _, k) = self._formats, self._calls.product.shape
         k, narrow = min(k, LANES), max(int(name[1:]) for name in self._formats[:2]) <= NARROW
         first = [self._ask(*self._draw(family, k)) for family in INTEGER_FAMILIES for _ in range(DRAWS)]
         first.sort(key=lambda call: len(np.unique(call.d)), reverse=True)
-        tried: Iterable[IntegerSums] = sum_hypotheses(a, b, plain)
-        if narrow and not stays_inside(self._calls, plain, k):
+        inside = all(stays_inside(self._calls, each, k) for each in plains)
+        tried: Iterable[IntegerSums] = (each for plain in plains for each in sum_hypotheses(a, b, plain))
+        if narrow and not inside:
             tried = [other for each in tried for other in (each, *saturating(each))]
         living = [each for each in tried if all(self._gives(each, call) for call in first)]
-        if narrow and stays_inside(self._calls, plain, k):
+        if narrow and inside:
             living = [other for each in living for other in (each, *saturating(each))]
         living = self._reach_far(living)
         for _ in range(DRAWS):
@@ -226,15 +244,12 @@ class _IntegerSearch:
 
     def _dial(self, sums: IntegerSums, other: IntegerSums, k: int) -> bool:
         """Ask a sum that another rescaling answers otherwise; whether there is one."""
-        one, two, d = sums.rescale, other.rescale, self._calls.d
-        zeros = int(sums.zero_a[0]), int(sums.zero_b[0])
-        if one is None or two is None or d.is_float or replace(other, rescale=one) != sums:
+        d, zeros = self._calls.d, zeros_of(sums)
+        if sums.rescale is None or other.rescale is None or d.is_float or not beside_rule(sums, other):
             return False
-        for x, y in zip(one.scale, two.scale, strict=True):
-            reach = dialled_reach(self._calls, k, zeros)
-            first, second = (
-                steps_of(replace(rule, scale=(word,)), d.name, reach) for rule, word in ((one, x), (two, y))
-            )
+        reach = dialled_reach(self._calls, k, zeros)
+        for one, two in zip(column_rules(sums), column_rules(other), strict=True):
+            first, second = column_steps(*one, d.name, reach), column_steps(*two, d.name, reach)
             differ = np.minimum(first, second)[first != second]
             if len(differ):
                 a, b, good = dialled(self._calls, differ[:ROWS], (self._calls.product.shape[1], k), zeros)
@@ -281,18 +296,41 @@ class _IntegerSearch:
         return 0
 
 
-def _plain(fmt: str, zeros: tuple[int, int], rescale: Rescale | None) -> IntegerSums:
-    return IntegerSums(fmt, zero_a=(str(zeros[0]),), zero_b=(str(zeros[1]),), rescale=rescale)
+def _plain(fmt: str, zeros: Zeros, rescale: Rescale | None, bias: tuple[str, ...]) -> IntegerSums:
+    return IntegerSums(fmt, zero_a=(str(zeros[0]),), zero_b=words_of(zeros[1]), bias=bias, rescale=rescale)
 
 
-def _second(found: tuple[Rescale | None, str], zeros: tuple[int, int]) -> tuple[Rescale | None, tuple[int, int], str]:
-    return found[0], zeros, found[1]
+def zeros_of(sums: IntegerSums) -> Zeros:
+    """The zero points of sums as numbers."""
+    return int(sums.zero_a[0]), np.array([int(each) for each in sums.zero_b])
+
+
+def beside_rule(sums: IntegerSums, other: IntegerSums) -> bool:
+    """Whether two sums are rescaled, and differ in nothing but a bias and how they are."""
+    return sums.rescale is not None and replace(other, rescale=sums.rescale, bias=sums.bias) == sums
+
+
+def column_rules(sums: IntegerSums) -> list[tuple[Rescale, int]]:
+    """How each column is rescaled, and its bias of integers; one where all are alike."""
+    rule = sums.rescale
+    assert rule is not None
+    words = (rule.scale, rule.bias, sums.bias)
+    count = max(len(each) for each in words)
+    columns = zip(*(each * count if len(each) == 1 else each for each in words), strict=True)
+    return [(replace(rule, scale=(scale,), bias=(bias,)), int(whole)) for scale, bias, whole in columns]
+
+
+def column_steps(rule: Rescale, bias: int, d: str, reach: tuple[int, int]) -> Whole:
+    """As ``steps_of``, of sums without the bias."""
+    return steps_of(rule, d, (reach[0] + bias, reach[1] + bias)) - bias
 
 
 def stays_inside(calls: ProductCalls, sums: IntegerSums, k: int) -> bool:
-    """Whether no sum of K products leaves its format."""
-    low, high = reached(calls, k, (int(sums.zero_a[0]), int(sums.zero_b[0])))
-    return ends(sums.format)[0] <= low and high <= ends(sums.format)[1]
+    """Whether no sum of K products leaves its format, and none with its bias."""
+    low, high = reached(calls, k, zeros_of(sums))
+    biases = [int(each) for each in sums.bias]
+    least, most = ends(sums.format)
+    return least <= min(low, low + min(biases)) and max(high, high + max(biases)) <= most
 
 
 def beyond(a: str, b: str, sums: IntegerSums) -> tuple[int, int, int]:
@@ -300,7 +338,8 @@ def beyond(a: str, b: str, sums: IntegerSums) -> tuple[int, int, int]:
     as many as are random at the end, twice."""
     x, most, groups = ends(a)[1], ends(b)[1], sums.groups
     y = most if groups is None else min(most, ends(groups.format)[1] // (groups.lanes * (x + sums.offset_a)))
-    product = max(1, abs((x - int(sums.zero_a[0])) * (max(y, 1) - int(sums.zero_b[0]))))
+    zero_a, zero_b = zeros_of(sums)
+    product = max(1, int(abs((x - zero_a) * (max(y, 1) - zero_b)).max()))
     return x, max(y, 1), ends(sums.format)[1] // product + 2 * TURN
 
 
@@ -315,87 +354,18 @@ def equal_sums(calls: ProductCalls, sums: IntegerSums, other: IntegerSums, most_
     fits = all(each.lanes * most_of(calls.a.name, calls.b.name, sums) <= ends(each.format)[1] for each in groups)
     if groups and len(plain) == 2 and plain[0] == plain[1] and fits:
         return "no group's sum leaves its format"
-    low, high = reached(calls, most_k, (int(sums.zero_a[0]), int(sums.zero_b[0])))
-    if sums.rescale and other.rescale and replace(other, rescale=sums.rescale) == sums and calls.d.name != "f32":
-        pairs = [(replace(sums.rescale, scale=(x,)), replace(other.rescale, scale=(y,)))
-                 for x, y in zip(sums.rescale.scale, other.rescale.scale, strict=True)]  # fmt: skip
-        if all((steps_of(x, calls.d.name, (low, high)) == steps_of(y, calls.d.name, (low, high))).all()
-               and at_least(x, calls, low) == at_least(y, calls, low) for x, y in pairs):  # fmt: skip
+    low, high = reached(calls, most_k, zeros_of(sums))
+    if calls.d.kind == "integer" and beside_rule(sums, other):
+        pairs = list(zip(column_rules(sums), column_rules(other), strict=True))
+        if all((column_steps(*x, calls.d.name, (low, high)) == column_steps(*y, calls.d.name, (low, high))).all()
+               and at_least(*x, calls, low) == at_least(*y, calls, low) for x, y in pairs):  # fmt: skip
             return f"the same D of every sum from {low:,} to {high:,}, all that K up to {most_k} reaches"
     return ""
 
 
-def at_least(rule: Rescale, calls: ProductCalls, low: int) -> int:
+def at_least(rule: Rescale, bias: int, calls: ProductCalls, low: int) -> int:
     """D of the smallest sum."""
-    return int(given(rule, np.array([low]), calls.d.name)[0])
-
-
-def read_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[int, int] | None:
-    """Those of A and B where D is the sum: by what a 1 on one lane of the other operand takes off zeros."""
-    d = [
-        int(whole_numbers(calls.d, each)[0, 0]) if (each == each[0, 0]).all() else None for each in _units(calls, shape)
-    ]
-    if None in d:
-        return None
-    none, in_a, in_b = (each for each in d if each is not None)
-    found = [_in_range(none - each, fmt, calls.d.bits) for each, fmt in ((in_b, calls.a), (in_a, calls.b))]
-    return None if None in found else (found[0] or 0, found[1] or 0)
-
-
-def _in_range(value: int, fmt: Format, bits: int) -> int | None:
-    """A number that is known up to 2^bits as one of a format."""
-    low, high = integer_range(fmt)
-    found = (value - low) % (1 << bits) + low
-    return found if found <= high else None
-
-
-def read_f32_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[int, int] | None:
-    """The same where D is the sum times a scale, which a 1 on one lane of both operands shows."""
-    try:
-        d = [each.view(np.float32).astype(np.float64)[0, 0] for each in _units(calls, shape, both=True)]
-    except UsageError:
-        return None
-    none, in_a, in_b, both = d
-    scale = both - in_a - in_b + none
-    if not np.isfinite(scale) or scale <= 0:
-        return None
-    found = [round(float((none - each) / scale)) for each in (in_b, in_a)]
-    inside = all(
-        low <= each <= high for each, (low, high) in zip(found, map(integer_range, (calls.a, calls.b)), strict=True)
-    )
-    return (found[0], found[1]) if inside else None
-
-
-def _units(calls: ProductCalls, shape: tuple[int, int, int], both: bool = False) -> list[Bits]:
-    """D of zeros, of a 1 on the first lane of A, of one of B, and (``both``) of both."""
-    m, n, k = shape
-    found = []
-    for x, y in ((0, 0), (1, 0), (0, 1), (1, 1))[: 4 if both else 3]:
-        a, b = np.zeros((m, k), np.int64), np.zeros((k, n), np.int64)
-        a[:, 0], b[0] = x, y
-        found.append(calls.ask(whole_codes(calls.a, a), whole_codes(calls.b, b)))
-    return found
-
-
-def flat_zero_points(calls: ProductCalls, shape: tuple[int, int, int]) -> tuple[int, int] | None:
-    """Those of A and B where D has few bits: the number, in all lanes, beside which the other operand does nothing."""
-    (m, n, k), found = shape, list[int]()
-    for left, own, other, length, width in ((True, calls.a, calls.b, m, n), (False, calls.b, calls.a, n, m)):
-        low, high = integer_range(own)
-        flat = []
-        for start in range(low, high + 1, length):
-            values = np.minimum(np.arange(start, start + length), high)
-            x = whole_codes(own, np.broadcast_to(values[:, None], (length, k)))
-            far = np.resize(integer_range(other), width)
-            y = whole_codes(other, np.broadcast_to(far[None], (k, width)))
-            d = calls.ask(x, y) if left else calls.ask(np.ascontiguousarray(y.T), np.ascontiguousarray(x.T)).T
-            flat += values[(d == d[:, :1]).all(1)].tolist()
-        some = sorted(set(flat))
-        if not some or len(some) == high - low + 1:
-            return None
-        edge = some[-1] if some[0] == low else some[0] if some[-1] == high else 0 if 0 in some else some[0]
-        found.append(some[0] if len(some) == 1 else edge)
-    return found[0], found[1]
+    return int(given(rule, np.array([low + bias]), calls.d.name)[0])
 
 
 def saturating_lanes(calls: ProductCalls, shape: tuple[int, int, int]) -> list[str]:

@@ -13,13 +13,12 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmaprobe.formats import integer_range, whole_numbers
 from mmaprobe.models.gemm_integers import rescaled
 from mmaprobe.parameters.integer_sums import NO_BIAS, Rescale, ends, scale_number, scale_word
 from mmaprobe.probing.gemm.calls import ProductCalls
-from mmaprobe.probing.gemm.integer_values import GENTLE, dialled
+from mmaprobe.probing.gemm.integer_values import GENTLE, Whole, Zeros, dialled
 
 ROUNDS = 60
 """Calls by which scales are narrowed at most."""
@@ -29,8 +28,6 @@ PLATEAU = 4
 """A D that is the same at the smallest sum and at so much smaller a one is clamped there."""
 MOST_COLUMNS = 32
 """Columns of different scales that are looked at, at most."""
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,16 +80,20 @@ def steps_of(rule: Rescale, d: str, reach: tuple[int, int]) -> Whole:
     return low
 
 
-def reached(calls: ProductCalls, k: int, zeros: tuple[int, int]) -> tuple[int, int]:
+def reached(calls: ProductCalls, k: int, zeros: Zeros) -> tuple[int, int]:
     """The smallest and the largest sum that K products reach."""
-    sides = [[each - zero for each in integer_range(fmt)] for fmt, zero in zip((calls.a, calls.b), zeros, strict=True)]
+    of_b = int(zeros[1].min()), int(zeros[1].max())
+    sides = [
+        [each - zero for each in integer_range(fmt) for zero in own]
+        for fmt, own in ((calls.a, (zeros[0],)), (calls.b, of_b))
+    ]
     every = [x * y for x in sides[0] for y in sides[1]]
     return min(0, *every) * k, max(0, *every) * k
 
 
-def dialled_reach(calls: ProductCalls, k: int, zeros: tuple[int, int]) -> tuple[int, int]:
+def dialled_reach(calls: ProductCalls, k: int, zeros: Zeros) -> tuple[int, int]:
     """The smallest and the largest sum that is dialled of K products."""
-    largest = max(abs(each - zeros[1]) for each in integer_range(calls.b))
+    largest = max(abs(each - zero) for each in integer_range(calls.b) for zero in zeros[1].tolist())
     low, high = (side * min(GENTLE, largest) // largest // 2 for side in reached(calls, k, zeros))
     return low, high
 
@@ -100,34 +101,34 @@ def dialled_reach(calls: ProductCalls, k: int, zeros: tuple[int, int]) -> tuple[
 class ScaleSearch:
     """The rescaling of each column of one product."""
 
-    def __init__(self, calls: ProductCalls, n: int, k: int, zeros: tuple[int, int]) -> None:
+    def __init__(self, calls: ProductCalls, n: int, k: int, zeros: Zeros) -> None:
         self._calls, self._shape, self._zeros, self._d = calls, (n, k), zeros, calls.d.name
         self.reach = dialled_reach(calls, k, zeros)
         self.asked = list[tuple[Any, Any, Any]]()
-        self._sums, self._told = np.zeros(0, np.int64), np.zeros((0, n), np.int64)
+        self.sums, self.told = np.zeros(0, np.int64), np.zeros((0, n), np.int64)
         self._kinds = list(KINDS)
         self._like = Rescale(("0x1p+0",))
 
-    def _ask(self, sums: Sequence[int]) -> None:
+    def ask(self, sums: Sequence[int]) -> None:
         """D of these sums, those of them that are reached and new."""
-        new = np.setdiff1d(np.array(sums, np.int64), self._sums)
+        new = np.setdiff1d(np.array(sums, np.int64), self.sums)
         if not len(new):
             return
         a, b, good = dialled(self._calls, new, self._shape, self._zeros)
         d = self._calls.ask(a, b)
         self.asked.append((a, b, d))
-        self._sums = np.r_[self._sums, new[good]]
-        self._told = np.vstack([self._told, whole_numbers(self._calls.d, d)[good]])
+        self.sums = np.r_[self.sums, new[good]]
+        self.told = np.vstack([self.told, whole_numbers(self._calls.d, d)[good]])
 
     def find(self) -> tuple[Rescale | None, str]:
         """The rule, with a scale for each column where they differ; or none, and why."""
-        self._ask(self._first())
-        if 0 not in self._sums or len(self._sums) < 3:
+        self.ask(self._first())
+        if 0 not in self.sums or len(self.sums) < 3:
             return None, "no sums could be dialled"
         why = self._anchor()
         if why:
             return None, why
-        columns = self._columns()
+        columns = self.columns()
         if len(columns) > MOST_COLUMNS:
             return None, f"more than {MOST_COLUMNS} columns have scales of their own"
         for _ in range(ROUNDS):
@@ -137,10 +138,10 @@ class ScaleSearch:
             if not living:
                 return None, "no arithmetic that was tried rescales the sums as D is"
             wanted = list(self._telling(living, columns))
-            before = len(self._sums)
+            before = len(self.sums)
             if wanted:
-                self._ask([wanted[i] for i in np.linspace(0, len(wanted) - 1, min(ROWS, len(wanted))).astype(int)])
-            if not wanted or len(self._sums) == before:
+                self.ask([wanted[i] for i in np.linspace(0, len(wanted) - 1, min(ROWS, len(wanted))).astype(int)])
+            if not wanted or len(self.sums) == before:
                 return self._made(living, columns)
         return None, f"scales were not told apart by {ROUNDS} calls"
 
@@ -152,8 +153,8 @@ class ScaleSearch:
 
     def _anchor(self) -> str:
         """Zero point and clamp; the reason, where D does not rise with the sum."""
-        order = np.argsort(self._sums)
-        sums, told = self._sums[order], self._told[order]
+        order = np.argsort(self.sums)
+        sums, told = self.sums[order], self.told[order]
         if (np.diff(told, axis=0) < 0).any():
             return "D does not rise with the sum"
         if (told == told[0]).all():
@@ -172,33 +173,39 @@ class ScaleSearch:
         self._like = replace(self._like, zero=str(zero), **bounds)  # type: ignore[arg-type]
         return ""
 
-    def _columns(self) -> list[int]:
+    def columns(self) -> list[int]:
         """One column of all, where they answer alike, else every one."""
-        same = (self._told == self._told[:, :1]).all()
-        return [0] if same else list(range(self._told.shape[1]))
+        same = (self.told == self.told[:, :1]).all()
+        return [0] if same else list(range(self.told.shape[1]))
 
     def _intervals(self, kind: Rescaling, columns: Sequence[int]) -> list[tuple[int, int]] | None:
         """Of each column the numbers of the smallest and the largest scale that give what was told; None: a kind fails
         one."""
         found = []
         for column in columns:
-            told = self._told[:, column]
-            low = _least(kind, lambda rule, told=told: self._large(rule, told), self._like)
-            high = _least(kind, lambda rule, told=told: self._too_large(rule, told), self._like) - 1
-            if low > high:
+            each = self.interval(kind, column, self._like, 0)
+            if each is None:
                 return None
-            found.append((low, high))
+            found.append(each)
         return found
 
-    def _large(self, rule: Rescale, told: Whole) -> bool:
-        """Whether a scale is large enough for every answer."""
-        d, side = given(rule, self._sums, self._d), np.sign(self._sums)
-        return bool((side * (d - told) >= 0).all())
+    def interval(
+        self, kind: Rescaling, column: int, like: Rescale, bias: int, at: Whole | slice = slice(None)
+    ) -> tuple[int, int] | None:
+        """The same of one column, of the answers at these places, whose sums have a bias beside the one of another
+        rule, which may be in f32."""
+        sums, told = self.sums[at] + bias, self.told[at, column]
+        side = np.sign(sums.astype(np.float32) + np.float32(scale_number(like.bias[0]) or 0))
 
-    def _too_large(self, rule: Rescale, told: Whole) -> bool:
-        """Whether a scale is too large for some answer."""
-        d, side = given(rule, self._sums, self._d), np.sign(self._sums)
-        return bool((side * (d - told) > 0).any())
+        def above(rule: Rescale, enough: bool) -> bool:
+            over = side * (given(rule, sums, self._d) - told)
+            return bool((over >= 0).all() if enough else (over > 0).any())
+
+        low, high = (
+            least_of(kind, lambda rule: above(rule, True), like),
+            least_of(kind, lambda rule: above(rule, False), like),
+        )
+        return (low, high - 1) if low < high else None
 
     def _telling(self, living: dict[Rescaling, list[tuple[int, int]]], columns: Sequence[int]) -> Iterator[int]:
         """Sums at which the ends of an interval differ; where none do, at which two kinds do."""
@@ -223,7 +230,7 @@ class ScaleSearch:
     def _made(
         self, living: dict[Rescaling, list[tuple[int, int]]], columns: Sequence[int]
     ) -> tuple[Rescale | None, str]:
-        kind, intervals = min(living.items(), key=lambda each: _spelt(*each))
+        kind, intervals = min(living.items(), key=lambda each: spelt(*each))
         rules = [kind.at(plainest(low, high), self._like) for low, high in intervals]
         if len({rule.shift for rule in rules}) > 1:
             return None, "columns have shifts of their own"
@@ -231,7 +238,7 @@ class ScaleSearch:
         return made, ""
 
 
-def _spelt(kind: Rescaling, intervals: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def spelt(kind: Rescaling, intervals: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """How much it takes to write the scales of a kind: of kinds that are alike the plainest number is meant."""
     if kind.by == "fixed":
         return 32 * len(intervals), 0
@@ -239,7 +246,7 @@ def _spelt(kind: Rescaling, intervals: Sequence[tuple[int, int]]) -> tuple[int, 
     return sum(24 - min((each & -each).bit_length() - 1, 23) for each in numbers), KINDS.index(kind)
 
 
-def _least(kind: Rescaling, holds: Any, like: Rescale) -> int:
+def least_of(kind: Rescaling, holds: Any, like: Rescale) -> int:
     """The number of the first scale of which something holds that holds of all larger ones; one above, where none."""
     low, high = kind.ordinals
     high += 1
@@ -260,13 +267,3 @@ def plainest(low: int, high: int) -> int:
         if found <= high:
             return found
         unit >>= 1
-
-
-def f32_scales(calls: ProductCalls, n: int, k: int, zeros: tuple[int, int]) -> tuple[Rescale | None, str]:
-    """The scales of a D of f32: what a sum of 1 gives."""
-    a, b, good = dialled(calls, np.ones(2, np.int64), (n, k), zeros)
-    scales = calls.ask(a, b)[0].view(np.float32)
-    if not good[0] or not (np.isfinite(scales) & (scales > 0)).all():
-        return None, "a sum of 1 gives no number above 0"
-    words = tuple(scale_word(float(each)) for each in scales)
-    return Rescale(words[:1] if len(set(words)) == 1 else words), ""

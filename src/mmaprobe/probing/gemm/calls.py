@@ -52,13 +52,17 @@ class ProductCalls:
         for fmt in (self.a, self.b, self.d):
             if fmt.kind != "integer" and (held_as(fmt) is None or not fmt.is_float):
                 raise UsageError(f"{product.name}: {fmt.name} is no integer, and no float that an array type holds")
-        if self.of_integers != (self.b.kind == "integer"):
-            raise UsageError(f"{product.name}: A is {self.a.name}, B {self.b.name}; both must be integers, or neither")
+        quantised = self.a.name == "f32" and self.of_integers
+        if self.of_integers != (self.a.kind == "integer") and not quantised:
+            raise UsageError(
+                f"{product.name}: A is {self.a.name}, B {self.b.name}; both must be integers, or "
+                "neither, or A f32 that is quantised"
+            )
 
     @property
     def of_integers(self) -> bool:
-        """Whether A and B are integers."""
-        return self.a.kind == "integer"
+        """Whether A and B are integers, or A becomes some."""
+        return self.b.kind == "integer"
 
     def say(self, phase: str) -> None:
         """What the calls from here on are for."""

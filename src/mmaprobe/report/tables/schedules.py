@@ -57,6 +57,9 @@ def integer_words(sums: IntegerSums, d: str) -> str:
         groups, apart = sums.groups, f", {sums.groups.stride} apart," if sums.groups.stride > 1 else ""
         said += f"; products of {counted(groups.lanes, 'lane')}{apart} are added in {groups.format} first, which "
         said += f"{groups.overflow}s"
+    if sums.quantised is not None:
+        said += f"; A becomes {sums.quantised.format} by the ends of its {sums.quantised.of}, {sums.quantised.by}"
+        said += f", rounded {sums.quantised.rounding}"
     for name, offset in (("A", sums.offset_a), ("B", sums.offset_b)):
         said += f"; {name} enters as {name} + {offset}" if offset else ""
     for name, zero in (("A", sums.zero_a), ("B", sums.zero_b)):
