@@ -141,6 +141,16 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
         mmaprobe.validate(MODEL, MODEL, DOT, 500, 1, save=5)  # type: ignore[arg-type]
 
 
+def test_where_no_file_can_be_put_is_said_before_anything_is_compared(tmp_path: Path) -> None:
+    """A folder that takes none, a file in place of a folder; what can be written leaves nothing without a mismatch."""
+    (tmp_path / "file").touch()
+    for path in ("/proc/saved.json", tmp_path / "file" / "saved.json"):
+        with pytest.raises(CannotWriteError, match=r"^cannot write .*saved.json: .*; choose another file with --save$"):
+            mmaprobe.validate(MODEL, MODEL, DOT, 10**12, 1, save=path)
+    mmaprobe.validate(MODEL, MODEL, DOT, 500, 1, save=tmp_path / "new" / "saved.json")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize(("name", "may"), [
     ("cpu", True), ("cuda:0", True), ("hip:1", True), ("model:sm_90a", True), ("model:mine.toml", True),
     ("misbehaving:zeros?of=model:sm_90a", True), ("misbehaving:zeros", True), ("misbehaving:zeros?of=cpu&p=1", True),

@@ -43,6 +43,19 @@ def write_bytes(
         raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
 
+def check_place(path: Path, advice: str) -> None:
+    """CannotWriteError where no file could be put at ``path``, as far as the folder that is there shows it; for what is
+    written when the work is done."""
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    name = f".{secrets.token_hex(16)}{TEMPORARY}"
+    try:
+        with _folder(there, ()) as folder:
+            _write_through(folder, name, b"")
+            os.unlink(name, dir_fd=folder)
+    except OSError as error:
+        raise CannotWriteError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
+
+
 class FileIsThereError(UsageError):
     """A file that never changes is there already."""
 

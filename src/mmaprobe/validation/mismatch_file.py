@@ -111,9 +111,11 @@ def saved_of(summary: Summary) -> Saved:
 
 
 def check_target(path: Path) -> None:
-    """UsageError where a file is there that is no mismatch file: it would be lost."""
+    """UsageError where a file is there that is no mismatch file: it would be lost; CannotWriteError where none can be
+    written, before hours of vectors are compared."""
     if path.exists() and (not path.is_file() or _kind(path) != KIND):
         raise UsageError(f"{path} is there and is no mismatch file; {ADVICE}")
+    files.check_place(path, ADVICE)
 
 
 def _kind(path: Path) -> object:
