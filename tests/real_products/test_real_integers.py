@@ -13,7 +13,7 @@ import pytest
 from test_real_products import PRODUCTS, SEED, shapes_of, unlike
 
 import mmaprobe
-from mmaprobe.derivation.schedules.identify import identify
+from mmaprobe.derivation.schedules.identify import Identification, identify
 from mmaprobe.devices.products import open_product
 from mmaprobe.parameters.epilogue import Input
 from mmaprobe.parameters.integer_sums import NO_BIAS, IntegerSums, LaneGroups, Rescale
@@ -214,16 +214,20 @@ def test_zero_points_of_columns_are_held_and_found() -> None:
     assert (found.schedule.integers.zero_a, found.schedule.integers.zero_b) == (("100",), wanted)
 
 
+def sums_of(call: str, n: int) -> tuple[Identification, IntegerSums]:
+    """What is found of a function of ``libraries.py``, at 64 x N x 300 and by one thread, and its sums of integers."""
+    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n={n}&k=300&threads=1"))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert found.schedule.integers is not None
+    return found, found.schedule.integers
+
+
 @pytest.mark.libraries
 @pytest.mark.parametrize("call", ["mlas_dynamic", "mlas_dynamic_with_bias"])
 def test_a_library_that_quantises_a_is_identified(call: str) -> None:
     needs_this_processor()
-    options = "format=f32&format_b=s8&result=f32&m=64&n=16&k=300&threads=1"
-    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}?{options}"))
-    assert (found.status, found.why) == ("exact", [])
-    assert found.schedule is not None
-    sums = found.schedule.integers
-    assert sums is not None
+    sums = sums_of(f"{call}?format=f32&format_b=s8&result=f32", 16)[1]
     assert sums.rescale is not None
     assert (sums.quantised, sums.groups, sums.zeros) == (Quantised(), LaneGroups(2), "after")
     assert (sums.rescale.scale, sums.rescale.bias == NO_BIAS) == (("0x1.47ae14p-7",), call == "mlas_dynamic")
@@ -242,11 +246,7 @@ def test_a_library_that_quantises_a_is_identified(call: str) -> None:
 )
 def test_a_library_is_identified(call: str, groups: bool, said: str) -> None:
     needs_this_processor()
-    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n=64&k=300&threads=1"))
-    assert (found.status, found.why) == ("exact", [])
-    assert found.schedule is not None
-    sums = found.schedule.integers
-    assert sums is not None
+    sums = sums_of(call, 64)[1]
     assert (sums.groups is not None) == groups
     assert sums.groups is None or (sums.groups.lanes, sums.groups.stride, sums.groups.format) == (2, 1, "s16")
     assert (sums.rescale.scale if sums.rescale else ("",)) == (said,)
@@ -267,11 +267,7 @@ def test_a_library_is_identified(call: str, groups: bool, said: str) -> None:
 )
 def test_a_library_with_a_bias_is_identified(call: str, of_sum: bool) -> None:
     needs_this_processor()
-    found = identify(open_product(f"function:{HERE / 'libraries.py'}:{call}&m=64&n=16&k=300&threads=1"))
-    assert (found.status, found.why) == ("exact", [])
-    assert found.schedule is not None
-    sums = found.schedule.integers
-    assert sums is not None
+    found, sums = sums_of(call, 16)
     assert sums.rescale is not None
     assert (sums.groups is None) == call.startswith("qnnpack")
     if of_sum:
