@@ -12,6 +12,7 @@ from cases.integer_schedules import drawn_biased, drawn_rescaled, drawn_sums, in
 from cases.random_products import Modelled
 from mmaprobe.derivation.schedules.identify import Identification, identify
 from mmaprobe.derivation.schedules.mapping import map_product
+from mmaprobe.derivation.schedules.rescaling import KINDS, Rescaling, ScaleSearch, given
 from mmaprobe.devices.products import open_product
 from mmaprobe.errors import UsageError
 from mmaprobe.formats import whole_numbers
@@ -96,6 +97,23 @@ def test_a_bias_of_f32_is_found_where_no_whole_number_fits(d: str, added: Any) -
     assert found.schedule.integers.rescale is not None
     assert found.schedule.integers.rescale.bias != NO_BIAS
     assert differ(found, truth) == 0
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]])
+def test_an_interval_of_scales_ends_with_scales_that_give_every_answer(kind: Rescaling) -> None:
+    """And the next one on either side gives one otherwise."""
+    like = Rescale(("0x1p+0",), zero="90")
+    truth = kind.at((23 << 30) + 12_345_678 if kind.by == "fixed" else 0x3B438765, like)
+    calls = ProductCalls(
+        Modelled(integer_schedule("u8", "s8", "u8", IntegerSums("s32", rescale=truth)), (24, 4, 96)), 9
+    )
+    search = ScaleSearch(calls, 4, 96, (0, np.zeros(1, np.int64)))
+    search.ask([0, 100, 5_000, -5_000, 17_001, -16_999])
+    found = search.interval(kind, 0, like, 0)
+    assert found is not None
+    assert found[0] < found[1]
+    for each, right in ((found[0] - 1, False), (found[0], True), (found[1], True), (found[1] + 1, False)):
+        assert (given(kind.at(each, like), search.sums, "u8") == search.told[:, 0]).all() == right
 
 
 def test_zero_points_of_columns_are_found_each() -> None:
