@@ -355,7 +355,8 @@ def equal_sums(calls: ProductCalls, sums: IntegerSums, other: IntegerSums, most_
     if groups and len(plain) == 2 and plain[0] == plain[1] and fits:
         return "no group's sum leaves its format"
     low, high = reached(calls, most_k, zeros_of(sums))
-    if calls.d.kind == "integer" and beside_rule(sums, other):
+    inside = all(stays_inside(calls, each, most_k) for each in (sums, other))  # what wraps is another function
+    if calls.d.kind == "integer" and inside and beside_rule(sums, other):
         pairs = list(zip(column_rules(sums), column_rules(other), strict=True))
         if all((column_steps(*x, calls.d.name, (low, high)) == column_steps(*y, calls.d.name, (low, high))).all()
                and at_least(*x, calls, low) == at_least(*y, calls, low) for x, y in pairs):  # fmt: skip
