@@ -11,6 +11,7 @@ import time
 
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.devices.products import open_product
+from mmaprobe.errors import DeviceError
 
 NUMPY = "function:numpy:matmul?m=256&n=256&k={k}&format={format}&threads=1&env.OPENBLAS_CORETYPE={core}"
 CASES = (
@@ -28,7 +29,11 @@ def main() -> int:
     for name in SMALL if "--smoke" in sys.argv else (*CASES, *SMALL):
         product = open_product(name)
         wall, own = time.perf_counter(), time.process_time()
-        found = identify(product)
+        try:
+            found = identify(product)
+        except DeviceError as error:
+            print(f"{'':28} not here  {name}: {error}", flush=True)
+            continue
         wall, own = time.perf_counter() - wall, time.process_time() - own
         print(f"{found.calls:6} {own:12.2f} {wall:8.2f}  {found.status:8} {name}", flush=True)
         for each in found.why:

@@ -11,8 +11,10 @@ import pytest
 
 import mmaprobe
 from cases.random_products import Modelled, alone, differ, drawn
+from mmaprobe.derivation.schedules.dealings import JOINS, RESTS, dealt_out, first_meets
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.derivation.schedules.orders import order_of
+from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.devices.products import open_product
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import Accumulators, GemmStep, Join, Ranges, read_schedule, to_text
@@ -30,6 +32,54 @@ def test_sizes_of_orders_are_those_that_a_product_answers() -> None:
         read = k - read_counts(ProductCalls(Modelled(schedule), 1), k, p, p)
         foretold = order_of(schedule.kernels[0], k).sizes(p[:, None], p[None, :])
         assert (read == foretold)[p[:, None] != p[None, :]].all(), schedule
+
+
+def test_where_a_first_lane_meets_the_others_is_what_the_whole_order_says() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        count, run, length = (int(each) for each in rng.integers(1, (9, 6, 120)))
+        join = JOINS[int(rng.integers(3 if count & (count - 1) == 0 else 2))]
+        block = int(rng.integers(4)) * count * run or 1
+        rest = RESTS[int(rng.integers(1 if block == 1 else 2))]
+        own = Accumulators("f32", count, run, block, "zero", join, rest)  # type: ignore[arg-type]
+        at = np.arange(1, length)
+        order = order_of(replace(PLAIN.kernels[0], ranges=Ranges(), accumulators=own), length)
+        assert (first_meets(own, np.full_like(at, length), at) == order.sizes(np.zeros_like(at), at)).all(), own
+
+
+def test_a_dealing_that_pairs_of_other_lanes_refute_is_not_tried() -> None:
+    """Lanes 0 to 3 meet alike in one chain and in runs of four; lanes 4 and 5 tell."""
+    p, q = np.array([0, 0, 0, 4]), np.array([1, 2, 3, 5])
+    for last, counts in ((6, {1}), (2, {2})):
+        pairs = Pairs(p, q, np.array([2, 3, 4, last]))
+        dealt = [each.accumulators for each in dealt_out((16,), "chain", pairs, "f32", False)]
+        assert {each.count for each in dealt if each.count == 1 or (each.count, each.run) == (2, 4)} == counts
+
+
+HALVED = Accumulators("f32", 8, 2)
+SETTLED = {
+    "every accumulator has a step at some K alone": (Ranges("uniform", 22), Accumulators("f32", 8, block=16)),
+    "the first range alone has a rest": (Ranges("residue_first", 18), Accumulators("f32", 3, block=6)),
+    "the K named has no halves": (Ranges("halve_last", 16, 2), HALVED),
+}
+
+
+@pytest.mark.parametrize("why", SETTLED)
+def test_calls_are_made_for_what_the_search_leaves_open(why: str) -> None:
+    """Of each a neighbour agrees with all answers that told the rules apart."""
+    schedule = alone(*SETTLED[why], Join("f32"))
+    found = identify(Modelled(schedule), seed=1)
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert differ(found.schedule, schedule, 201) == 0
+
+
+@pytest.mark.long
+def test_a_k_that_tells_no_more_is_not_asked_again() -> None:
+    """At K = 25 the first answers leave 207 orders, and a call there none less: other K are asked."""
+    schedule = alone(Ranges("uniform", 24), Accumulators("f32", run=2), Join("f32", "pairwise"))
+    found = identify(Modelled(schedule), seed=1)
+    assert (found.status, found.why) == ("exact", [])
 
 
 @pytest.mark.long

@@ -124,13 +124,19 @@ class Ranges:
     def of(self, k: int) -> tuple[range, ...]:
         """The ranges of this K in order, every k once; UsageError where ``given`` lengths are those of another K, and
         of ``stream_k``, which ``Schedule.areas`` asks for a shape."""
+        ends = accumulate(self.sizes(k), initial=0)
+        return tuple(range(start, stop) for start, stop in pairwise(ends))
+
+    def sizes(self, k: int) -> tuple[int, ...]:
+        """The lengths of these ranges."""
         if self.cut == "stream_k":
             raise UsageError("stream_k cuts K by tile; ask for the areas of a shape")
-        ends = list(accumulate(self._lengths(k), initial=0))
-        if ends[-1] != k:
-            more = f"k = {ends[-1]} is left out" if ends[-1] < k else f"k = {k} and more are used, which are not there"
-            raise UsageError(f"K is {k}, the lengths given add up to {ends[-1]}: {more}")
-        return tuple(range(start, stop) for start, stop in pairwise(ends))
+        found = tuple(self._lengths(k))
+        if sum(found) != k:
+            end = sum(found)
+            more = f"k = {end} is left out" if end < k else f"k = {k} and more are used, which are not there"
+            raise UsageError(f"K is {k}, the lengths given add up to {end}: {more}")
+        return found
 
     def areas(self, m: int, n: int, k: int) -> Iterator[tuple[Ranges, NDArray[np.intp], NDArray[np.intp]]]:
         """Of ``stream_k`` the ranges of this K, and the rows and columns of all elements of M x N that have them."""

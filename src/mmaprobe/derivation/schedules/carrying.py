@@ -48,17 +48,21 @@ class Carried:
         self._view, self._fmt, self._rng, self._read_order = view, fmt, rng, read
         self.readings = [first]
         self.living = by_rule(first)
+        self._spent = set[int]()
+        """Ks at which no call tells more apart."""
 
     def settle(self) -> None:
         """Ask other K until the kernels left foretell the same at all of them; none may be left."""
         k = self.readings[0].k
         for factor in FACTORS:
-            if self.living and max(len(each.ranges.of(self.readings[-1].k)) for each in self.living) < 3:
+            if self.living and max(len(each.ranges.sizes(self.readings[-1].k)) for each in self.living) < 3:
                 self._read(min(factor * k + 3, max(LARGEST, k)))
         for _ in range(ROUNDS):
             groups, at = self._most_different()
-            if len(groups) < 2 or not self._ask(at, groups):
+            if len(groups) < 2:
                 break
+            if not self._ask(at, groups):
+                self._spent.add(at)
         self.living.sort(key=plainness)
 
     def _read(self, k: int) -> None:
@@ -79,14 +83,14 @@ class Carried:
         """Of some K the one at which the kernels foretell most different orders, and those alike there."""
         k = self.readings[0].k
         largest = max(each.k for each in self.readings)
-        pool = [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
+        pool = [each for length in self._lengths() for each in self._between(length)]
+        pool += [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
         pool += [each for each in (4 * k + 1, 9 * k + 2) if each <= LARGEST]
-        pool += [each for length in self._lengths() for each in self._between(length)]
         best: tuple[list[list[GemmKernel]], int] = ([], k)
-        for each in pool:
-            groups = alike(self.living, int(each), self._rng) if each > 1 else []
+        for each in sorted({*map(int, pool)} - self._spent):
+            groups = alike(self.living, each, self._rng) if each > 1 else []
             if len(groups) > len(best[0]):
-                best = groups, int(each)
+                best = groups, each
         return best
 
     def _lengths(self) -> list[int]:
@@ -97,7 +101,7 @@ class Carried:
         """Of K between one and two lengths the one that the rules left cut most differently."""
         tried = np.unique(np.linspace(length + 1, 2 * length - 1, BETWEEN).astype(int) | 1).tolist()
         cuts = {each.ranges: None for each in self.living}
-        return sorted(tried, key=lambda k: -len({tuple(map(len, each.of(k))) for each in cuts}))[:1]
+        return sorted(tried, key=lambda k: -len({each.sizes(k) for each in cuts}))[:1]
 
     def _ask(self, k: int, groups: list[list[GemmKernel]]) -> bool:
         """Ask a K where groups differ; whether that left fewer of them."""
@@ -120,8 +124,9 @@ class Carried:
 def alike(living: Sequence[GemmKernel], k: int, rng: np.random.Generator) -> list[list[GemmKernel]]:
     """The kernels in groups that foretell the same sizes at K, wherever they were compared."""
     same = dict[object, list[GemmKernel]]()
+    cut = {ranges: ranges.sizes(k) for ranges in {each.ranges for each in living}}
     for each in living:
-        lengths = tuple(map(len, each.ranges.of(k)))
+        lengths = cut[each.ranges]
         key = (lengths, each.join.order if len(lengths) > 2 else "", each.accumulators, each.promotion)
         same.setdefault(key, []).append(each)
     if len(same) > 4 * REPRESENTED:
@@ -138,7 +143,7 @@ def fitting(rules: Sequence[GemmKernel], reading: OrderRead) -> list[GemmKernel]
     told = dict[tuple[tuple[int, ...], GemmKernel], bool]()
     left = []
     for each in rules:
-        key = tuple(map(len, each.ranges.of(reading.k))), replace(each, ranges=WHOLE)
+        key = each.ranges.sizes(reading.k), replace(each, ranges=WHOLE)
         if key not in told:
             told[key] = fits(each, reading.pairs, reading.k)
         if told[key]:

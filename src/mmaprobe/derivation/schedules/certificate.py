@@ -55,15 +55,26 @@ def certify(
     asked: Sequence[EqualRows],
     mask: NDArray[np.bool_],
     formats: Formats,
-) -> list[FieldNeighbour]:
-    """The verdict on every neighbour of a kernel."""
+) -> list[tuple[FieldNeighbour, GemmKernel]]:
+    """The verdict on every neighbour of a kernel, and the neighbour."""
     found = []
     for place, name, value, other in neighbours(kernel, formats.sums):
         why = _by_sizes(other, readings) or _by_values(other, asked, mask, formats)
         reason = "" if why else without_effect(kernel, place, name, formats) or alike_order(kernel, other, readings)
         verdict = "refuted" if why else "equal" if reason else "open"
-        found.append(FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason))
+        found.append((FieldNeighbour(f"{place}.{name}", str(value), verdict, why or reason), other))
     return found
+
+
+def answered(
+    kernel: GemmKernel,
+    readings: Sequence[OrderRead],
+    asked: Sequence[EqualRows],
+    mask: NDArray[np.bool_],
+    formats: Formats,
+) -> bool:
+    """Whether a kernel gives every size and every value that was answered."""
+    return not (_by_sizes(kernel, readings) or _by_values(kernel, asked, mask, formats))
 
 
 def neighbours(kernel: GemmKernel, sums: Sequence[str] = ()) -> Iterator[tuple[str, str, Any, GemmKernel]]:

@@ -6,7 +6,7 @@ that of the smallest sum of ranges that holds both, and two lanes of one range n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -80,7 +80,7 @@ def _candidates(pairs: Pairs, first: Pairs, k: int, order: str) -> Iterator[tupl
     for cut in ("uniform", "residue_first") if order != "last_first" else ("uniform",):
         lead = k % length if cut == "residue_first" else np.zeros_like(length)
         for each in length[_equal(first, k, length, lead, everything, order)]:
-            yield tuple(map(len, Ranges(cut, int(each)).of(k)))
+            yield Ranges(cut, int(each)).sizes(k)
     if order == "last_first":
         return
     if order == "chain":
@@ -146,7 +146,7 @@ def rules(lengths: tuple[int, ...], k: int) -> Iterator[Ranges]:
         yield Ranges()
         return
     for rule in _possible(lengths, k, count, first):
-        if tuple(map(len, rule.of(k))) == lengths:
+        if rule.sizes(k) == lengths:
             yield rule
 
 
@@ -158,16 +158,20 @@ def _possible(lengths: tuple[int, ...], k: int, count: int, first: int) -> Itera
         full = k // length - 1 if k % length else k // length
         left = k - full * length
         for half in HALVES:
-            units, unseen = ([], UNITS[1:]) if half == "below" else ([1], UNITS)  # of 1 below is down
-            if left not in (0, length):
-                units = _units(left, half, lengths[full] if full < count else 0)
-            for unit in units:
+            unseen = UNITS[1:] if half == "below" else UNITS  # of 1 below is down
+            seen = left not in (0, length)
+            for unit in _units(left, half, lengths[full] if full < count else 0) if seen else _powers(unseen):
                 yield Ranges("halve_last", length, unit, half=half)
             for unit in unseen if k >= 2 * length else _units(k, half, first):
                 yield Ranges("halve_short", length, unit, half=half)
     for parts in range(count, min(k, PARTS * count) + 1):
         for unit in _up_to(-(-k // parts), first):
             yield Ranges("ceil_split", unit=unit, parts=parts)
+
+
+def _powers(units: Sequence[int]) -> list[int]:
+    """The powers of two among them."""
+    return [unit for unit in units if unit & (unit - 1) == 0]
 
 
 def _units(k: int, half: Half, rounded: int) -> list[int]:

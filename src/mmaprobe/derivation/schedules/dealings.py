@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from mmaprobe.derivation.schedules.cuts import Cut, Order
-from mmaprobe.derivation.schedules.orders import Numbers, order_of
+from mmaprobe.derivation.schedules.orders import Numbers, SumOrder, joined, order_of
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.parameters.schedule import MOST_ACCUMULATORS, Accumulators, GemmKernel, Join, Promotion, Ranges
 
@@ -29,14 +29,15 @@ CHECKED = 400
 def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generator) -> list[GemmKernel]:
     """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.
 
-    One range that is dealt out, and promoted accumulators, are tried where nothing plainer agrees.  The first of the
-    cuts is one range: one chain of it may be what ranges of which the last has one lane seem to be."""
-    some = pairs.some(CHECKED, rng)
-    one_chain = GemmKernel("kernel", Ranges("given", lengths=cuts[0][0]), Join(fmt), Accumulators(fmt))
-    plain = [one_chain] if fits(one_chain, pairs) else []
-    proper = [cut for cut in cuts if len(cut[0]) > 1]
-    for promoted in (False,) if plain else (False, True):
-        for among in (proper, [] if plain else cuts[:1]):
+    The first of the cuts is one range.  Where one chain of it agrees, it may be what ranges of which the last has one
+    lane seem to be, chains again.  Else ranges are dealt out; one range, and promoted accumulators, where nothing
+    plainer agrees."""
+    some, proper = pairs.some(CHECKED, rng), [cut for cut in cuts if len(cut[0]) > 1]
+    one_chain = _chains(cuts[0], fmt)
+    if fits(one_chain, pairs):
+        return [one_chain, *(kernel for kernel in (_chains(cut, fmt) for cut in proper) if fits(kernel, pairs))]
+    for promoted in (False, True):
+        for among in (proper, cuts[:1]):
             found = [
                 kernel
                 for lengths, order in among
@@ -44,8 +45,13 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
                 if fits(kernel, some) and fits(kernel, pairs)
             ]
             if found:
-                return plain + found
-    return plain
+                return found
+    return []
+
+
+def _chains(cut: Cut, fmt: str) -> GemmKernel:
+    """A chain for each range."""
+    return GemmKernel("kernel", Ranges("given", lengths=cut[0]), Join(fmt, cut[1]), Accumulators(fmt))
 
 
 def dealt_out(lengths: tuple[int, ...], order: Order, pairs: Pairs, fmt: str, promoted: bool) -> Iterator[GemmKernel]:
@@ -76,8 +82,10 @@ def _dealings(
 ) -> Iterator[tuple[Accumulators, Promotion | None]]:
     """Ways to deal out a range that its first lane leaves."""
     at, length, size = _from_first(lengths, pairs)
-    longest = max(lengths)
+    longest, inner = max(lengths), _inner(lengths, pairs)
     for count, run in _counts(at, length, size, longest, promoted):
+        if not _dealt_so(inner, longest, count, run, promoted):
+            continue
         everies: list[int | None] = [None]
         if promoted:
             everies = list(_promotions(at, length, size, count, run))
@@ -86,8 +94,34 @@ def _dealings(
         for every in everies:
             for block in blocks:
                 for join, rest in product(joins, RESTS if block > 1 and not promoted else RESTS[:1]):
-                    promotion = None if every is None else Promotion(every, fmt)
-                    yield Accumulators(fmt, count, run, block, "zero", join, rest), promotion  # type: ignore[arg-type]
+                    own = Accumulators(fmt, count, run, block, "zero", join, rest)  # type: ignore[arg-type]
+                    if promoted or (first_meets(own, length, at) == size).all():
+                        yield own, None if every is None else Promotion(every, fmt)
+
+
+def first_meets(own: Accumulators, length: Numbers, at: Numbers) -> Numbers:
+    """Products in the smallest partial sum that holds the first lane of a range of each length and the one at each
+    place, steps being of one lane."""
+    found = np.zeros_like(at)
+    for each in np.unique(length).tolist():
+        here = length == each
+        found[here] = _first_meets(own, each, at[here])
+    return found
+
+
+def _first_meets(own: Accumulators, length: int, at: Numbers) -> Numbers:
+    whole, run = own.whole(length), own.run
+    turns, left = divmod(whole, own.count * run)
+    totals = turns * run + np.clip(left - np.arange(own.count) * run, 0, run)
+    if own.rest == "first":
+        totals[0] += length - whole
+    levels = joined(totals, own.join)
+    order = SumOrder(np.array([sums for sums, _ in levels]), np.array([ends for _, ends in levels]))
+    number = np.where(at < whole, at // run % own.count, 0)
+    met = order.sizes(np.zeros_like(number), number)
+    first = np.where(at < whole, at // (own.count * run) * run + at % run, totals[0] - (length - at)) + 1
+    rest = np.where((at >= whole) & (own.rest == "after"), totals.sum() + at - whole + 1, first)
+    return np.where(number == 0, rest, met)
 
 
 def _from_first(lengths: tuple[int, ...], pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:
@@ -97,6 +131,26 @@ def _from_first(lengths: tuple[int, ...], pairs: Pairs) -> tuple[Numbers, Number
     own = (number[pairs.p] == number[pairs.q]) & (pairs.p == starts[number[pairs.p]])
     which = number[pairs.p[own]]
     return pairs.q[own] - starts[which], np.array(lengths)[which], pairs.size[own]
+
+
+def _inner(lengths: tuple[int, ...], pairs: Pairs) -> Pairs:
+    """Of the pairs in the first half of a longest range the places there: no rest of a block is among them."""
+    starts, number = np.r_[0, np.cumsum(lengths)[:-1]], np.repeat(np.arange(len(lengths)), lengths)
+    length = np.array(lengths)[number[pairs.q]]
+    at_p, at_q = pairs.p - starts[number[pairs.p]], pairs.q - starts[number[pairs.q]]
+    chosen = (number[pairs.p] == number[pairs.q]) & (length == max(lengths)) & (at_q < length // 2)
+    return Pairs(at_p, at_q, pairs.size).take(chosen)
+
+
+def _dealt_so(inner: Pairs, length: int, count: int, run: int, promoted: bool) -> bool:
+    """Whether lanes of one accumulator meet as soon as the later one is added, and others when both are whole: whatever
+    the block is, more than half of the turns are in whole ones."""
+    same = inner.p // run % count == inner.q // run % count
+    through = inner.q // (run * count) * run + inner.q % run + 1
+    exact = through < 3 if promoted else np.ones_like(same)
+    own = np.where(exact, inner.size == through, inner.size >= through)
+    both = 2 * run * ((length // (run * count) + 1) // 2)
+    return bool(np.where(same, own, inner.size >= np.maximum(through + 1, both)).all())
 
 
 def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted: bool) -> Iterator[tuple[int, int]]:
@@ -122,8 +176,8 @@ def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted:
 def _met_as_one(accumulator: Numbers, length: Numbers, size: Numbers) -> bool:
     """Whether a range's first lane meets all lanes of another accumulator in one sum."""
     other = accumulator > 0
-    met = np.unique(np.stack([length[other], accumulator[other], size[other]]), axis=1)
-    return np.unique(met[:2], axis=1).shape == met[:2].shape
+    where = length[other] * MOST_ACCUMULATORS + accumulator[other]
+    return len(np.unique(where)) == len(np.unique(where * (size.max(initial=0) + 1) + size[other]))
 
 
 def _promotions(at: Numbers, length: Numbers, size: Numbers, count: int, run: int) -> Iterator[int]:
@@ -142,5 +196,5 @@ def _promotions(at: Numbers, length: Numbers, size: Numbers, count: int, run: in
 
 
 def _blocks(unit: int, longest: int) -> list[int]:
-    most = max(1, longest // unit)
-    return [1, *(unit * each for each in range(1, min(BLOCKS, most) + 1))]
+    """Blocks of which the longest range has a whole one, and none."""
+    return [1, *(unit * each for each in range(1, min(BLOCKS, longest // unit) + 1))]

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.derivation.schedules.carrying import Carried
-from mmaprobe.derivation.schedules.certificate import FieldNeighbour, certify
+from mmaprobe.derivation.schedules.certificate import FieldNeighbour
+from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integers import identify_integers
 from mmaprobe.derivation.schedules.pairs import ClassView, view_of
 from mmaprobe.derivation.schedules.quantising import identify_quantised
 from mmaprobe.derivation.schedules.regions import Map, fit_regions
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
+from mmaprobe.derivation.schedules.settling import settle
 from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
 from mmaprobe.derivation.schedules.values import Formats, agreeing, filled_up, telling
 from mmaprobe.devices.products import MatrixProduct
@@ -35,6 +37,8 @@ MOST_KERNELS = 12
 """Kernels of one product that are looked for."""
 MORE = 4
 """Calls of this kind that are made more where two steps are left."""
+RULES = 4
+"""Rules that are tried one after the other where answers for the neighbours of one refute it."""
 MATCHED = 2
 """Calls of these by which elements of other shapes are told to be of a known kernel."""
 EDGES = ((31, 31), (17, -13))
@@ -223,19 +227,33 @@ class _Search:
         kind.readings = carried.readings
         if not carried.living:
             return "no rule that was tried cuts every K that was asked"
+        living, why = carried.living, ""
+        for _ in range(RULES):
+            why, refuted = self._settled(living[0], kind, view)
+            living = [each for each in living[1:] if all(fits(each, read.pairs, read.k) for read in kind.readings)]
+            if not refuted or not living:
+                break
+        return why
+
+    def _settled(self, rule: GemmKernel, kind: ElementClass, view: ClassView) -> tuple[str, bool]:
+        """Makes it the kernel of a class, its values told; else why it is not, and whether another rule may be."""
+        number = len(self._found.kinds) + 1
         self._calls.say(f"order {number}: how products and sums are rounded")
-        steps = self._told_apart(carried.living[0], kind)
+        steps = self._told_apart(rule, kind)
         if not steps:
-            return "no step of single products gives its bits"
+            return "no step of single products gives its bits", False
         if not holds_at_edges(steps[0], view, self._formats, self._k, self._rng):
-            return "no step of single products gives its bits of tiny values"
+            return "no step of single products gives its bits of tiny values", False
         filled, more = filled_up(steps[0], self._formats, self._calls, self._k, kind.mask)
         kind.asked += more
         if not filled:
-            return "no step of single products gives its bits of negative products that vanish"
+            return "no step of single products gives its bits of negative products that vanish", False
+        self._calls.say(f"order {number}: neighbouring values")
+        kind.neighbours = settle(filled[0], view, self._k, kind.readings, kind.asked, self._formats, self._rng)
+        if not kind.neighbours:
+            return "no rule that was tried gives the answers at which its neighbours differ", True
         kind.kernel = filled[0]
-        kind.neighbours = certify(filled[0], kind.readings, kind.asked, kind.mask, self._formats)
-        return ""
+        return "", False
 
     def _told_apart(self, kernel: GemmKernel, kind: ElementClass) -> list[GemmKernel]:
         """The variants of a kernel that give the bits of every call, after some more where two steps are left."""

@@ -8,13 +8,16 @@ term there: its size is the larger of two prefixes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.parameters.schedule import GemmKernel
+from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Promotion
 
 Numbers = NDArray[np.int64]
+REMEMBERED = 128
+"""Orders of single ranges that are kept."""
 Level = tuple[Numbers, Numbers]
 """For each part the sum that it is in, and the size of that sum up to and with the part."""
 
@@ -41,7 +44,7 @@ def order_of(kernel: GemmKernel, k: int, width: int | None = None) -> SumOrder:
     lengths = np.array([len(each) for each in ranges], np.int64)
     top = joined(lengths, kernel.join.order)
     levels = [(np.repeat(sums, lengths), np.repeat(prefixes, lengths)) for sums, prefixes in top]
-    known = {length: _within(kernel, length, width) for length in {len(each) for each in ranges}}
+    known = {length: _within(kernel.accumulators, kernel.promotion, length, width) for length in {*map(len, ranges)}}
     parts = [known[len(each)] for each in ranges]
     for depth in range(len(parts[0]) if parts else 0):
         base, sums, prefixes = 0, [], []
@@ -71,30 +74,31 @@ def joined(sizes: Numbers, order: str) -> list[Level]:
     return levels[::-1] or [(number, held)]
 
 
-def _within(kernel: GemmKernel, length: int, width: int) -> list[Level]:
+@lru_cache(maxsize=REMEMBERED)
+def _within(accumulators: Accumulators, promotion: Promotion | None, length: int, width: int) -> list[Level]:
     """The levels of one range: accumulators, promotions, steps."""
     steps = -(-length // width)
     lanes = np.full(steps, width)
     lanes[-1:] = length - (steps - 1) * width
     own, place = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
-    dealt = kernel.accumulators.dealt(steps)
+    dealt = accumulators.dealt(steps)
     for number, each in enumerate(dealt):
         own[each], place[each] = number, np.arange(len(each))
     totals = np.array([lanes[each].sum() for each in dealt], np.int64)
-    after = kernel.accumulators.after(steps).places()
+    after = accumulators.after(steps).places()
     later = totals.sum() + np.cumsum(lanes[after])  # the size of the sum up to and with each step after the others
     own[after] = len(dealt) + np.arange(len(after))
     levels = [
         (np.r_[sums, sums.max(initial=0) + 1 + np.arange(len(after))][own], np.r_[prefixes, later][own])
-        for sums, prefixes in joined(totals, kernel.accumulators.join)
+        for sums, prefixes in joined(totals, accumulators.join)
     ]
-    if kernel.accumulators.rest == "after":
+    if accumulators.rest == "after":
         levels.insert(0, (np.zeros(steps, np.int64), np.r_[np.full(len(dealt), totals.sum()), later][own]))
-    if kernel.promotion is not None:
-        chunk = own * steps + place // kernel.promotion.every
+    if promotion is not None:
+        chunk = own * steps + place // promotion.every
         ends = np.zeros(steps, np.int64)
         for each in dealt:
-            at = np.minimum((np.arange(len(each)) // kernel.promotion.every + 1) * kernel.promotion.every, len(each))
+            at = np.minimum((np.arange(len(each)) // promotion.every + 1) * promotion.every, len(each))
             ends[each] = np.cumsum(lanes[each])[at - 1]
         levels.append((own, ends))
         own = chunk

@@ -24,7 +24,7 @@ LONGEST_PIECE = 64
 """Longest piece that an axis is cut into."""
 MOST_AXES = 3
 """Ways to cut the rows for which columns are cut."""
-LEAST = (0, 8, 16, 32)
+LEAST = (8, 16, 32)
 """Lengths below which nothing of a block may be chosen."""
 NUMBERS = 64
 """Numbers of lengths that a label tells apart."""
@@ -61,8 +61,9 @@ def _labels(axis: Axis, length: int, least: int) -> Labels:
         for number, size in enumerate(axis.lead + axis.pieces):
             count = min(left // size, 1) if number < len(axis.lead) else left // size
             first = ((index > 0) * NUMBERS + number) * PLACES
-            found.append(np.tile(np.arange(first, first + size), count))
-            left -= count * size
+            if count:
+                found.append(np.broadcast_to(np.arange(first, first + size), (count, size)).ravel())
+                left -= count * size
     return np.concatenate(found)
 
 
@@ -106,17 +107,35 @@ def _by_groups(
 def fit_bands(masks: Sequence[NDArray[np.bool_]], blocks: Sequence[Ranges]) -> list[Bands] | None:
     """The plainest bands that choose these places of an axis of each length."""
     for axis in _axes(blocks):
-        for least in LEAST if axis.lead or axis.blocks != Ranges() else LEAST[:1]:
-            labels = [axis.labels(len(mask), least) for mask in masks]
-            joined, there = np.concatenate(labels), np.concatenate(masks)
-            chosen = np.unique(joined[there])
-            if UNLABELLED in chosen or np.isin(joined[~there], chosen).any():
+        for least in _leasts(axis, masks):
+            chosen = _chosen(axis, masks, least)
+            if not chosen or UNLABELLED in chosen:
                 continue
-            every = np.unique(joined[joined != UNLABELLED])
-            found = _bands(axis, {*chosen.tolist()}, every, least)
+            every = np.unique(np.concatenate([axis.labels(len(mask), least) for mask in masks]))
+            found = _bands(axis, chosen, every[every != UNLABELLED], least)
             if found is not None:
                 return found
     return None
+
+
+def _leasts(axis: Axis, masks: Sequence[NDArray[np.bool_]]) -> Iterator[int]:
+    """Lengths below which nothing of a block may be chosen: 0, and those above the shortest block that there is."""
+    yield 0
+    if axis.lead or axis.blocks != Ranges():
+        shortest = min(size for mask in masks for size in axis.blocks.sizes(len(mask)))
+        yield from (least for least in LEAST if least > shortest)
+
+
+def _chosen(axis: Axis, masks: Sequence[NDArray[np.bool_]], least: int) -> set[int]:
+    """The labels of all places that are chosen; none where one of them is of another place, too."""
+    chosen, others = set[int](), set[int]()
+    for mask in masks:
+        labels = axis.labels(len(mask), least)
+        chosen.update(labels[mask].tolist())
+        others.update(labels[~mask].tolist())
+        if not chosen.isdisjoint(others):
+            return set()
+    return chosen
 
 
 def _fitting(maps: Sequence[Map], blocks: Sequence[Ranges]) -> Iterator[Axis]:

@@ -33,8 +33,10 @@ FEW = 6
 """Lanes, the last ones of a range, that values about the smallest number are on at least."""
 FILLED = (1, 2, 4, 8, 16)
 """Numbers that ranges may be filled up to a multiple of."""
-TRIED = 64
+TRIED = 80
 """Rows that are tried at most before a call is made to tell kernels apart."""
+KINDS = 5
+"""Kinds of these rows, the last of which are zeros."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,41 @@ def telling(
 ) -> tuple[Bits, Bits] | None:
     """x and y that kernels answer differently, of less lanes than K, too, so that blocks are not whole; None: none."""
     for number in range(TRIED):
+        kind = number % KINDS
         lanes = max(2, k - int(rng.integers(living[0].accumulators.block)))
+        if kind == KINDS - 1:
+            lanes = _some_lanes(living[0], k, rng)
         ranges = [each for each in living[0].ranges.of(lanes) if len(each) > 2] or [range(lanes)]
-        some = ranges[int(rng.integers(len(ranges)))]
+        some = ranges[int(rng.integers(len(ranges)))] if number // KINDS % 3 == 2 else ranges[-(number // KINDS % 3)]
         some = some[-int(FEW + rng.random() ** 4 * len(some)) :]
-        edges = (least_rows, largest_rows)[number // 2 % 2]
-        x, y = edges(calls, lanes, some, rng) if number % 2 else draw_rows(calls, lanes, rng, 0)
+        x, y = _aimed(kind, calls, lanes, some, rng)
         asked = EqualRows(x, y, np.zeros((0, 0), calls.d.dtype))
         if len({computed(each, formats, [asked])[0] for each in living}) > 1:
             return x, y
     return None
+
+
+def _some_lanes(kernel: GemmKernel, k: int, rng: np.random.Generator) -> int:
+    """Any K up to the one named, or whole ranges, so that no accumulator is without a step."""
+    length = kernel.ranges.length or k
+    if length < k and rng.integers(2):
+        return length * int(rng.integers(1, k // length + 1))
+    return int(rng.integers(2, max(k, 2) + 1))
+
+
+def _aimed(kind: int, calls: ProductCalls, k: int, some: range, rng: np.random.Generator) -> tuple[Bits, Bits]:
+    """x and y of random values on all lanes, or on some alone, where no others hide them; of values on these about the
+    smallest or the largest number; or of zeros on all."""
+    if kind == 0:
+        return draw_rows(calls, k, rng, 0)
+    if kind == 1:
+        x, y = np.zeros(k, calls.a.dtype), np.zeros(k, calls.b.dtype)
+        x[some], y[some] = draw_rows(calls, len(some), rng, 0)
+        return x, y
+    if kind == KINDS - 1:
+        rows = zero_rows(calls, k)
+        return rows[int(rng.integers(len(rows)))]
+    return (least_rows, largest_rows)[kind - 2](calls, k, some, rng)
 
 
 def filled_up(
