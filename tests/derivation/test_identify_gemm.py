@@ -15,9 +15,21 @@ from mmaprobe.derivation.schedules.dealings import JOINS, RESTS, dealt_out, firs
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import Pairs
+from mmaprobe.derivation.schedules.regions import fit_regions
 from mmaprobe.devices.products import open_product
 from mmaprobe.models.gemm import Gemm
-from mmaprobe.parameters.schedule import Accumulators, GemmStep, Join, Ranges, read_schedule, to_text
+from mmaprobe.parameters.schedule import (
+    Accumulators,
+    Bands,
+    GemmKernel,
+    GemmStep,
+    Join,
+    Promotion,
+    Ranges,
+    Region,
+    read_schedule,
+    to_text,
+)
 from mmaprobe.probing.gemm.calls import ProductCalls, UnrepeatedError
 from mmaprobe.probing.gemm.sizes import read_counts
 
@@ -57,21 +69,53 @@ def test_a_dealing_that_pairs_of_other_lanes_refute_is_not_tried() -> None:
 
 
 HALVED = Accumulators("f32", 8, 2)
-SETTLED = {
+SETTLED: dict[str, tuple[Any, ...]] = {
     "every accumulator has a step at some K alone": (Ranges("uniform", 22), Accumulators("f32", 8, block=16)),
     "the first range alone has a rest": (Ranges("residue_first", 18), Accumulators("f32", 3, block=6)),
     "the K named has no halves": (Ranges("halve_last", 16, 2), HALVED),
+    "what is promoted is never -0": (Ranges("uniform", 21), Accumulators("f32", 2, block=4), Promotion(2, "f32")),
 }
 
 
 @pytest.mark.parametrize("why", SETTLED)
 def test_calls_are_made_for_what_the_search_leaves_open(why: str) -> None:
     """Of each a neighbour agrees with all answers that told the rules apart."""
-    schedule = alone(*SETTLED[why], Join("f32"))
+    ranges, accumulators, *promotion = SETTLED[why]
+    schedule = alone(ranges, accumulators, Join("f32"), *promotion)
     found = identify(Modelled(schedule), seed=1)
     assert (found.status, found.why) == ("exact", [])
     assert found.schedule is not None
     assert differ(found.schedule, schedule, 201) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("axis", ["rows", "columns"])
+def test_a_kernel_by_the_length_of_an_axis_is_followed_to_its_ends(axis: Any) -> None:
+    """As MLAS' do, which goes by the number of columns."""
+    kernels = [GemmKernel(f"to_{length}", Ranges("uniform", length), Join("f32"), PLAIN.kernels[0].accumulators)
+               for length in (31, 17, 12)]  # fmt: skip
+    bands = (Bands(most=6), Bands(least=7, most=20))
+    some = [Region(one.name, **{axis: band}) for one, band in zip(kernels, bands, strict=False)]
+    schedule = replace(PLAIN, kernels=tuple(kernels), regions=(*some, Region("to_12", rest=True)))
+    found = identify(Modelled(schedule))
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert [getattr(each, axis) for each in found.schedule.regions] == [*bands, Bands()]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "axis", "ends"),
+    [({(4, 9): 0, (8, 3): 1, (6, 5): 1, (5, 4): 0}, 0, [5]), ({(4, 9): 0, (8, 3): 1, (9, 8): 0}, 1, [3]),
+     ({(4, 9): 0, (4, 3): 1, (9, 9): 1}, None, []), ({(4, 9): 0, (9, 4): 0}, None, [])],
+)  # fmt: skip
+def test_kernels_go_by_the_axis_that_has_less_ends(kernels: Any, axis: int | None, ends: list[int]) -> None:
+    maps = [np.full(shape, kernel) for shape, kernel in kernels.items()]
+    found = fit_regions(maps, ["a", "b"], [])
+    if axis is None:
+        assert found is None or found == (Region("a", rest=True),)
+        return
+    assert found is not None
+    assert [(each.columns if axis else each.rows).most for each in found[:-1]] == ends
 
 
 @pytest.mark.long

@@ -23,7 +23,7 @@ PLACES = ("ranges", "join", "accumulators", "step")
 EVERY = 96
 """Largest K of those at all of which two orders are compared."""
 EQUAL = {
-    ("join", "start"): "no partial sum is -0, for every accumulator starts from +0 and no sum vanishes",
+    ("join", "start"): "no partial sum is -0, for it is added to +0, or accumulators start from +0 and no sum vanishes",
     ("accumulators", "start"): "the sum of the ranges starts from +0",
     ("accumulators", "join"): "there are less than three accumulators",
     ("accumulators", "run"): "there is one accumulator",
@@ -169,8 +169,11 @@ def _never_minus_zero(kernel: GemmKernel, formats: Formats) -> bool:
     """Whether no accumulator that starts from +0 leaves a partial sum of -0.
 
     A rounded addition to +0 is never -0; an fma is, of a negative product that vanishes.  One that is added to the
-    first of several accumulators meets the +0 of the others.  Of exact products no sum vanishes that is not 0."""
-    step, own = kernel.step, kernel.accumulators
+    first of several accumulators meets the +0 of the others.  Of exact products no sum vanishes that is not 0.  What is
+    promoted is added to +0."""
+    step, own, promotion = kernel.step, kernel.accumulators, kernel.promotion
+    if promotion is not None and not promotion.scales:
+        return True
     if step.by == "primitive" and root_encode(step.datapath()).rounding == "RD":
         return False  # of which a sum of opposite numbers is -0
     rounded = step.by == "multiply_add" and (step.beyond == "alike" or (own.rest == "first" and own.count > 1))

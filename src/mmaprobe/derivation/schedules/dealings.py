@@ -144,13 +144,12 @@ def _inner(lengths: tuple[int, ...], pairs: Pairs) -> Pairs:
 
 def _dealt_so(inner: Pairs, length: int, count: int, run: int, promoted: bool) -> bool:
     """Whether lanes of one accumulator meet as soon as the later one is added, and others when both are whole: whatever
-    the block is, more than half of the turns are in whole ones."""
+    the block is, more than half of the turns are in whole ones.  Promoted lanes of one meet in any number."""
     same = inner.p // run % count == inner.q // run % count
     through = inner.q // (run * count) * run + inner.q % run + 1
-    exact = through < 3 if promoted else np.ones_like(same)
-    own = np.where(exact, inner.size == through, inner.size >= through)
     both = 2 * run * ((length // (run * count) + 1) // 2)
-    return bool(np.where(same, own, inner.size >= np.maximum(through + 1, both)).all())
+    whole = inner.size >= np.maximum(through + 1, both)
+    return bool(np.where(same, promoted | (inner.size == through), whole).all())
 
 
 def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted: bool) -> Iterator[tuple[int, int]]:

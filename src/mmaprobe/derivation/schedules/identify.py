@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integers import identify_integers
 from mmaprobe.derivation.schedules.pairs import ClassView, view_of
 from mmaprobe.derivation.schedules.quantising import identify_quantised
-from mmaprobe.derivation.schedules.regions import Map, fit_regions
+from mmaprobe.derivation.schedules.regions import Map, fit_regions, kernels_by_length
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
 from mmaprobe.derivation.schedules.settling import settle
 from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
@@ -37,6 +38,8 @@ MOST_KERNELS = 12
 """Kernels of one product that are looked for."""
 MORE = 4
 """Calls of this kind that are made more where two steps are left."""
+BISECTED = 48
+"""Shapes in between at most that are looked at for where kernels end."""
 RULES = 4
 """Rules that are tried one after the other where answers for the neighbours of one refute it."""
 MATCHED = 2
@@ -156,15 +159,34 @@ class _Search:
             return
         for shape in [(m + i, n + j) for i, j in EDGES] + list(OTHERS):
             if min(shape) > 1:
-                self._look_at(*shape)
-                if found.why:
-                    self._apart[shape] = found.why.pop()
-                    found.why.clear()
+                self._look_beside(*shape)
+        self._bisect()
         regions = self._regions()
         if regions is None:
             found.why += [*self._apart.values(), "no rule that was tried says which elements each order is of"]
             return
         self._conclude(regions)
+
+    def _bisect(self) -> None:
+        """Where every D is of one kernel, by its columns or its rows, look at shapes in between until it is known where
+        each kernel ends."""
+        for _ in range(BISECTED):
+            axis, kernels = kernels_by_length([*self._maps.values()]) or (0, {})
+            gaps = [(a, b) for a, b in pairwise(kernels) if kernels[a] != kernels[b] and b - a > 1]
+            if not gaps:
+                return
+            shape, asked = [*self._calls.product.shape[:2]], len(self._maps)
+            shape[axis] = sum(gaps[0]) // 2
+            self._look_beside(*shape)
+            if len(self._maps) == asked or self._apart:
+                return  # the product has no such shape, or an order there that no kernel has
+
+    def _look_beside(self, m: int, n: int) -> None:
+        """The same as ``_look_at`` of a shape that may have orders which are not found."""
+        self._look_at(m, n)
+        if self._found.why:
+            self._apart[m, n] = self._found.why.pop()
+            self._found.why.clear()
 
     def _look_at(self, m: int, n: int) -> None:
         """The kernels of all elements at one shape; those that are new are read there."""
@@ -173,12 +195,12 @@ class _Search:
             asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:MATCHED]]
         except UsageError:
             return  # the product has no such shape
-        number = np.full((m, n), -1, np.intp)
-        for index, kind in enumerate(self._found.kinds):
-            if kind.kernel is not None:
-                number[self._of(kind, asked)] = index
+        number = self._known(asked)
+        if number.min() == number.max() >= 0 and self._maps:  # a D of one kernel, which no other element contradicts
+            asked.append(ask_equal_rows(self._calls, m, n, *self._rows[MATCHED]))
+            number = self._known(asked)
         if (number < 0).any():
-            asked += [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[MATCHED:]]
+            asked += [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[len(asked) :]]
         groups = classes(asked)
         for each in np.unique(groups[number < 0]):
             mask = groups == each
@@ -189,11 +211,19 @@ class _Search:
             self._found.kinds.append(self._read(mask, asked))
         self._maps[m, n] = number
 
+    def _known(self, asked: Sequence[EqualRows]) -> NDArray[np.intp]:
+        """Of each element the number of the known kernel that computes it; -1: none."""
+        number = np.full(asked[0].d.shape, -1, np.intp)
+        for index, kind in enumerate(self._found.kinds):
+            if kind.kernel is not None:
+                number[self._of(kind, asked)] = index
+        return number
+
     def _of(self, kind: ElementClass, asked: Sequence[EqualRows]) -> NDArray[np.bool_]:
         """The elements that a known kernel computes."""
         at = np.argwhere(kind.mask)[0]
         same: NDArray[np.bool_] = np.logical_and.reduce(
-            [each.d == first.d[at[0], at[1]] for each, first in zip(asked, kind.asked[:MATCHED], strict=True)]
+            [each.d == first.d[at[0], at[1]] for each, first in zip(asked, kind.asked, strict=False)]
         )
         return same
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Literal
 
 import numpy as np
@@ -76,11 +76,46 @@ def fit_regions(maps: Sequence[Map], names: Sequence[str], blocks: Sequence[Rang
     rest = int(np.argmax(counts))
     if counts[rest] == counts.sum():
         return (Region(names[rest], rest=True),)
+    by_length = _by_length(maps, names)
+    if by_length is not None:
+        return by_length
     for axis in islice(_fitting(maps, blocks), MOST_AXES):
         found = _by_groups(maps, axis, names, blocks, rest)
         if found is not None:
             return (*found, Region(names[rest], rest=True))
     return None
+
+
+def kernels_by_length(maps: Sequence[Map]) -> tuple[int, dict[int, int]] | None:
+    """Where every D is of one kernel by its rows (axis 0) or its columns (1), whichever has less ends of kernels: the
+    axis, and the kernel of each length that was asked, the smallest first; None where it is not so."""
+    found = list[tuple[int, int, dict[int, int]]]()
+    for axis in (1, 0):
+        kernels = dict[int, int]()
+        for each in maps:
+            kernel = int(each[0, 0])
+            if (each != kernel).any() or kernels.setdefault(each.shape[axis], kernel) != kernel:
+                break
+        else:
+            kernels = dict(sorted(kernels.items()))
+            found.append((sum(one != other for one, other in pairwise(kernels.values())), axis, kernels))
+    ends, axis, kernels = min(found, key=lambda each: each[0], default=(0, 0, {}))
+    return (axis, kernels) if ends else None
+
+
+def _by_length(maps: Sequence[Map], names: Sequence[str]) -> tuple[Region, ...] | None:
+    """The regions where a D is of one kernel by its columns, or by its rows: that of the longest has the rest."""
+    by_length = kernels_by_length(maps)
+    if by_length is None:
+        return None
+    axis, kernels = by_length
+    ends = [(length, kernel) for (length, kernel), (_, other) in pairwise(kernels.items()) if kernel != other]
+    least, found = 0, list[Region]()
+    for length, kernel in ends:
+        bands = Bands(least=least, most=length)
+        found.append(Region(names[kernel], *((Bands(), bands) if axis else (bands, Bands()))))
+        least = length + 1
+    return (*found, Region(names[[*kernels.values()][-1]], rest=True))
 
 
 def _by_groups(
