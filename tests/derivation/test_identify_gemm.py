@@ -105,7 +105,7 @@ def test_a_kernel_by_the_length_of_an_axis_is_followed_to_its_ends(axis: Any) ->
 
 @pytest.mark.parametrize(
     ("kernels", "axis", "ends"),
-    [({(4, 9): 0, (8, 3): 1, (6, 5): 1, (5, 4): 0}, 0, [5]), ({(4, 9): 0, (8, 3): 1, (9, 8): 0}, 1, [3]),
+    [({(4, 9): 0, (8, 3): 1, (6, 5): 1, (5, 4): 0}, 0, [5]), ({(4, 9): 0, (8, 3): 1, (9, 8): 0, (9, 2): 0}, 1, [2, 3]),
      ({(4, 9): 0, (4, 3): 1, (9, 9): 1}, None, []), ({(4, 9): 0, (9, 4): 0}, None, [])],
 )  # fmt: skip
 def test_kernels_go_by_the_axis_that_has_less_ends(kernels: Any, axis: int | None, ends: list[int]) -> None:
@@ -115,7 +115,9 @@ def test_kernels_go_by_the_axis_that_has_less_ends(kernels: Any, axis: int | Non
         assert found is None or found == (Region("a", rest=True),)
         return
     assert found is not None
-    assert [(each.columns if axis else each.rows).most for each in found[:-1]] == ends
+    bands = [each.columns if axis else each.rows for each in found[:-1]]
+    assert [each.most for each in bands] == ends
+    assert [each.least for each in bands] == [0, *(end + 1 for end in ends[:-1])]
 
 
 @pytest.mark.long
