@@ -170,9 +170,13 @@ def _never_minus_zero(kernel: GemmKernel, formats: Formats) -> bool:
 
     A rounded addition to +0 is never -0; an fma is, of a negative product that vanishes.  One that is added to the
     first of several accumulators meets the +0 of the others.  Of exact products no sum vanishes that is not 0.  What is
-    promoted is added to +0."""
+    promoted is added to +0, and so is what is joined where no range is so long that the last accumulator has a step.
+    """
     step, own, promotion = kernel.step, kernel.accumulators, kernel.promotion
     if promotion is not None and not promotion.scales:
+        return True
+    longest = kernel.ranges.length if kernel.ranges.cut in ("uniform", "residue_first") else None
+    if own.block == 1 and longest is not None and not own.steps(own.count - 1, longest):
         return True
     if step.by == "primitive" and root_encode(step.datapath()).rounding == "RD":
         return False  # of which a sum of opposite numbers is -0
