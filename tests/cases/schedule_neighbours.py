@@ -109,7 +109,7 @@ def _formats(schedule: Schedule) -> Formats:
 @cache
 def _said(kernel: GemmKernel, formats: Formats) -> list[str]:
     """What the certificate says of each neighbour without an answer."""
-    return [each.why for each in certify(kernel, (), (), np.ones((1, 1), bool), formats)]
+    return [each.why for each, _ in certify(kernel, (), (), np.ones((1, 1), bool), formats)]
 
 
 def _equal_kernels(one: GemmKernel, two: GemmKernel, formats: Formats) -> str:
