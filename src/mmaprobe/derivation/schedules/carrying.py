@@ -23,8 +23,6 @@ POOL = 24
 """Ks that rules are compared at before one is asked."""
 ROUNDS = 12
 """Ks that are asked at most to tell rules apart."""
-ENOUGH = 0.75
-"""Of the most different orders that some K shows so many will do at a smaller one, where they are compared sooner."""
 BETWEEN = 24
 """Ks between one and two lengths at which rules are compared before one is asked."""
 LENGTHS = 4
@@ -82,16 +80,18 @@ class Carried:
             self.living = fitting(self.living, reading)
 
     def _most_different(self) -> tuple[list[list[GemmKernel]], int]:
-        """Of some K the smallest at which kernels foretell about the most different orders, and those alike there."""
+        """Of some K the one at which the kernels foretell most different orders, and those alike there."""
         k = self.readings[0].k
         largest = max(each.k for each in self.readings)
         pool = [each for length in self._lengths() for each in self._between(length)]
         pool += [*self._rng.integers(2, min(largest, LARGEST) + 1, POOL).tolist(), 2 * k + 1, k // 2 + 1, k - 1, k + 5]
         pool += [each for each in (4 * k + 1, 9 * k + 2) if each <= LARGEST]
-        asked = sorted({each for each in map(int, pool) if each > 1} - self._spent)
-        groups = {each: alike(self.living, each, self._rng) for each in asked}
-        most = max(map(len, groups.values()), default=0)
-        return next(((found, each) for each, found in groups.items() if len(found) > ENOUGH * most), ([], k))
+        best: tuple[list[list[GemmKernel]], int] = ([], k)
+        for each in sorted({*map(int, pool)} - self._spent):
+            groups = alike(self.living, each, self._rng) if each > 1 else []
+            if len(groups) > len(best[0]):
+                best = groups, each
+        return best
 
     def _lengths(self) -> list[int]:
         """A few of the lengths that the rules say: of K between one and two of them some are cut otherwise."""
