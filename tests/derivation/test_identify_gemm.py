@@ -106,8 +106,8 @@ def test_a_kernel_by_the_length_of_an_axis_is_followed_to_its_ends(axis: Any) ->
 
 @pytest.mark.parametrize(
     ("kernels", "axis", "ends"),
-    [({(4, 9): 0, (8, 3): 1, (6, 5): 1, (5, 4): 0}, 0, [5]), ({(4, 9): 0, (8, 3): 1, (9, 8): 0, (9, 2): 0}, 1, [2, 3]),
-     ({(4, 9): 0, (4, 3): 1, (9, 9): 1}, None, []), ({(4, 9): 0, (9, 4): 0}, None, [])],
+    [({(4, 9): 0, (8, 3): 1, (6, 5): 1, (5, 4): 0}, 0, [5]), ({(4, 9): 0, (8, 3): 1, (9, 4): 0, (9, 2): 0}, 1, [2, 3]),
+     ({(4, 9): 0, (4, 3): 1, (9, 9): 1}, None, []), ({(4, 9): 0, (8, 3): 1}, None, [])],
 )  # fmt: skip
 def test_kernels_go_by_the_axis_that_has_less_ends(kernels: Any, axis: int | None, ends: list[int]) -> None:
     maps = [np.full(shape, kernel) for shape, kernel in kernels.items()]

@@ -104,12 +104,16 @@ def kernels_by_length(maps: Sequence[Map]) -> tuple[int, dict[int, int]] | None:
 
 
 def _by_length(maps: Sequence[Map], names: Sequence[str]) -> tuple[Region, ...] | None:
-    """The regions where a D is of one kernel by its columns, or by its rows: that of the longest has the rest."""
+    """The regions where a D is of one kernel by its columns, or by its rows, and it is known where each ends: that of the
+    longest has the rest."""
     by_length = kernels_by_length(maps)
     if by_length is None:
         return None
     axis, kernels = by_length
-    ends = [(length, kernel) for (length, kernel), (_, other) in pairwise(kernels.items()) if kernel != other]
+    changes = [(one, two) for one, two in pairwise(kernels) if kernels[one] != kernels[two]]
+    if any(two - one > 1 for one, two in changes):
+        return None
+    ends = [(length, kernels[length]) for length, _ in changes]
     least, found = 0, list[Region]()
     for length, kernel in ends:
         bands = Bands(least=least, most=length)
