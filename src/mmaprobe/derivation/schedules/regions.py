@@ -104,8 +104,8 @@ def kernels_by_length(maps: Sequence[Map]) -> tuple[int, dict[int, int]] | None:
 
 
 def _by_length(maps: Sequence[Map], names: Sequence[str]) -> tuple[Region, ...] | None:
-    """The regions where a D is of one kernel by its columns, or by its rows, and it is known where each ends: that of the
-    longest has the rest."""
+    """The regions where a D is of one kernel by its columns, or by its rows, and it is known where each ends: that of
+    the longest has the rest."""
     by_length = kernels_by_length(maps)
     if by_length is None:
         return None
