@@ -68,11 +68,10 @@ def test_a_dealing_that_pairs_of_other_lanes_refute_is_not_tried() -> None:
         assert {each.count for each in dealt if each.count == 1 or (each.count, each.run) == (2, 4)} == counts
 
 
-HALVED = Accumulators("f32", 8, 2)
 SETTLED: dict[str, tuple[Any, ...]] = {
     "every accumulator has a step at some K alone": (Ranges("uniform", 22), Accumulators("f32", 8, block=16)),
     "the first range alone has a rest": (Ranges("residue_first", 18), Accumulators("f32", 3, block=6)),
-    "the K named has no halves": (Ranges("halve_last", 16, 2), HALVED),
+    "the K named has no halves": (Ranges("halve_last", 16, 2), Accumulators("f32", 8, 2)),
     "an accumulator never has a step": (Ranges("uniform", 14), Accumulators("f32", 8, 3, join="halves")),
     "what is promoted is never -0": (Ranges("uniform", 21), Accumulators("f32", 2, block=4), Promotion(2, "f32")),
 }

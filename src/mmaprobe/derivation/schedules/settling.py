@@ -27,7 +27,7 @@ def settle(
 ) -> list[FieldNeighbour]:  # fmt: skip
     """The verdict on every neighbour, after calls for those that are open, which come to ``readings`` and ``asked``.
 
-    None at all: the kernel itself does not answer one of these calls so.
+    None at all: the kernel itself does not answer one of these calls so, or an answer is no size of any sum.
     """
     tried = set[GemmKernel]()
     for _ in range(CALLS):
@@ -41,7 +41,7 @@ def settle(
             readings.append(found)
         else:
             asked += _ask_values(kernel, left[0], view, k, formats, rng)
-        if not answered(kernel, readings[-1:], asked[-1:], view.mask, formats):
+        if readings[-1].pairs.misfits or not answered(kernel, readings[-1:], asked[-1:], view.mask, formats):
             return []
     return [each for each, _ in certify(kernel, readings, asked, view.mask, formats)]
 

@@ -109,7 +109,7 @@ def telling(
         if kind == KINDS - 1:
             lanes = _some_lanes(living[0], k, rng)
         ranges = [each for each in living[0].ranges.of(lanes) if len(each) > 2] or [range(lanes)]
-        some = ranges[int(rng.integers(len(ranges)))] if number // KINDS % 3 == 2 else ranges[-(number // KINDS % 3)]
+        some = ranges[(0, -1, int(rng.integers(len(ranges))))[number // KINDS % 3]]
         some = some[-int(FEW + rng.random() ** 4 * len(some)) :]
         x, y = _aimed(kind, calls, lanes, some, rng)
         asked = EqualRows(x, y, np.zeros((0, 0), calls.d.dtype))
