@@ -17,6 +17,7 @@ from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.derivation.schedules.regions import fit_regions
 from mmaprobe.devices.products import open_product
+from mmaprobe.errors import UsageError
 from mmaprobe.models.gemm import Gemm
 from mmaprobe.parameters.schedule import (
     Accumulators,
@@ -66,6 +67,11 @@ def test_a_dealing_that_pairs_of_other_lanes_refute_is_not_tried() -> None:
         pairs = Pairs(p, q, np.array([2, 3, 4, last]))
         dealt = [each.accumulators for each in dealt_out((16,), "chain", pairs, "f32", False)]
         assert {each.count for each in dealt if each.count == 1 or (each.count, each.run) == (2, 4)} == counts
+
+
+def test_a_k_of_one_has_no_order() -> None:
+    with pytest.raises(UsageError, match="K is 1, and one product has no order; name another"):
+        identify(Modelled(PLAIN, (4, 4, 1)))
 
 
 SETTLED: dict[str, tuple[Any, ...]] = {

@@ -94,6 +94,8 @@ def identify(
         rng = np.random.default_rng(seed)
         if calls.of_integers:
             _of_integers(calls, found, rng)
+        elif product.shape[2] < 2:
+            raise UsageError(f"{product.name}: K is 1, and one product has no order; name another, as in ...&k=1000")
         else:
             _Search(calls, found, rng).run()
     except CallsSpentError:
