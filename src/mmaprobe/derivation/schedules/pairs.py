@@ -12,6 +12,7 @@ from mmaprobe.derivation.schedules.orders import Numbers
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Asked, ProductCalls
+from mmaprobe.probing.gemm.elements import distinct_rows
 from mmaprobe.probing.gemm.paired import PairedRoom, paired_masks, paired_room
 from mmaprobe.probing.gemm.sizes import (
     UNASKED,
@@ -24,6 +25,9 @@ from mmaprobe.probing.gemm.sizes import (
     read_counts,
     window,
 )
+
+MOST_KEYS = 1 << 24
+"""Keys up to this one are looked up in a table; larger ones are sorted."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,18 @@ def joint(parts: Sequence[Pairs]) -> Pairs:
     """All of them, every pair once, the smaller lane first."""
     p, q, size = (np.concatenate([getattr(each, name) for each in parts]) for name in ("p", "q", "size"))
     low, high = np.minimum(p, q), np.maximum(p, q)
-    k = int(high.max()) + 1 if len(high) else 1
-    _, first = np.unique(low * k + high, return_index=True)
+    first = _first(low * (int(high.max(initial=0)) + 1) + high)
     return Pairs(low[first], high[first], size[first], sum(each.misfits for each in parts))
+
+
+def _first(keys: Numbers) -> NDArray[np.intp]:
+    """Where each key stands first, by the smallest key first."""
+    size = int(keys.max(initial=0)) + 1
+    if size > MOST_KEYS:
+        return np.unique(keys, return_index=True)[1]
+    place = np.full(size, -1, np.int32)
+    place[keys[::-1]] = np.arange(len(keys), dtype=np.int32)[::-1]  # of a key that comes again the last is kept
+    return place[place >= 0].astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class ClassView:
 
     def __post_init__(self) -> None:
         best = 0
-        for pattern in np.unique(self.mask[self.mask.any(1)], axis=0):
+        for pattern in self.mask[distinct_rows(self.mask)[0]]:
             rows = np.flatnonzero(self.mask[:, pattern].all(1))
             if best < len(rows) * int(pattern.sum()):
                 best = len(rows) * int(pattern.sum())
@@ -179,7 +192,8 @@ def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
     p, q, part, count = tallies
     misfits = int((count == UNREAD).sum())
     p, q, part, count = tallies[:, count != UNREAD]
-    keys, first = np.unique((p * k + q) * parts + part, return_index=True)
+    first = _first((p * k + q) * parts + part)
+    keys = ((p * k + q) * parts + part)[first]
     whole = np.flatnonzero(keys % parts == 0)
     whole = whole[whole + parts <= len(keys)]
     whole = whole[keys[whole + parts - 1] == keys[whole] + parts - 1]

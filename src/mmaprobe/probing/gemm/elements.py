@@ -7,6 +7,7 @@ negative on another lane, so that D is nothing but what the additions rounded of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,12 +138,26 @@ def draw(calls: ProductCalls, count: int, rng: np.random.Generator, spread: int,
 
 def classes(answers: list[EqualRows]) -> CLASSES:
     """For each element of D the number of its class: those alike in all answers; the largest class is 0."""
-    number = np.zeros(answers[0].d.shape, np.intp)
+    rows, of_row = distinct_rows(np.concatenate([each.d for each in answers], axis=1))
+    columns, of_column = distinct_rows(np.concatenate([each.d for each in answers]).T)
+    number = np.zeros((len(rows), len(columns)), np.intp)
     for each in answers:
-        _, values = np.unique(each.d, return_inverse=True)
+        _, values = np.unique(each.d[np.ix_(rows, columns)], return_inverse=True)
         pair = number * (values.max() + 1) + values.reshape(number.shape)
         number = np.unique(pair, return_inverse=True)[1].reshape(number.shape)
-    order = np.argsort(-np.bincount(number.ravel()), kind="stable")
+    every = number[of_row][:, of_column]
+    order = np.argsort(-np.bincount(every.ravel()), kind="stable")
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    return rank[number]
+    return rank[every]
+
+
+def distinct_rows(table: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of a table (rows, columns) that are none before them, and of each row its number among these.
+
+    The bits of rows are compared, and a row is read once: few rows of a product of millions of elements are distinct.
+    """
+    numbers = dict[bytes, int]()
+    found = [numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(table)]
+    of_row = np.array(found, np.intp)
+    return np.unique(of_row, return_index=True)[1], of_row
