@@ -6,6 +6,7 @@ negative on another lane, so that D is nothing but what the additions rounded of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,33 @@ class EqualRows:
     x: Bits
     y: Bits
     d: Bits
+
+
+@dataclass(frozen=True)
+class MixedRows:
+    """One call of several values: row i of A is ``xs[of_row[i]]``, column j of B ``ys[of_column[j]]``, and d is D."""
+
+    xs: tuple[Bits, ...]
+    ys: tuple[Bits, ...]
+    of_row: CLASSES
+    of_column: CLASSES
+    d: Bits
+
+    def apart(self, number: CLASSES) -> list[EqualRows] | None:
+        """What calls of equal rows would answer, of each x with its own y, if all elements of a class ``number`` (M, N)
+        answer alike; 0 of those of class -1.
+
+        None where elements of a class were seen to differ, or it has none in such a row and column."""
+        own, count = np.arange(len(self.xs)), int(number.max()) + 2
+        seen = (number + 1) * len(self.xs) * len(self.ys) + self.of_row[:, None] * len(self.ys) + self.of_column
+        told = np.zeros(count * len(self.xs) * len(self.ys), self.d.dtype)
+        there = np.zeros(len(told), bool)
+        told[seen], there[seen] = self.d, True
+        table, asked = (each.reshape(count, len(self.xs), len(self.ys)) for each in (told, there))
+        if not asked[1:, own, own].all() or (told[seen] != self.d)[number >= 0].any():
+            return None
+        table[0] = 0
+        return [EqualRows(self.xs[i], self.ys[i], table[:, i, i][number + 1]) for i in own]
 
 
 def value_rows(calls: ProductCalls, k: int, rng: np.random.Generator) -> list[tuple[Bits, Bits]]:
@@ -126,6 +154,14 @@ def ask_equal_rows(calls: ProductCalls, m: int, n: int, x: Bits, y: Bits) -> Equ
     """D of M rows x and N columns y."""
     d = calls.ask(np.broadcast_to(x, (m, len(x))), np.broadcast_to(y[:, None], (len(y), n)))
     return EqualRows(x, y, d)
+
+
+def ask_mixed_rows(
+    calls: ProductCalls, xs: Sequence[Bits], ys: Sequence[Bits], of_row: CLASSES, of_column: CLASSES
+) -> MixedRows:
+    """D of a row for every number of ``of_row``, and of a column for every one of ``of_column``."""
+    d = calls.ask(np.stack(xs)[of_row], np.ascontiguousarray(np.stack(ys)[of_column].T))
+    return MixedRows(tuple(xs), tuple(ys), of_row, of_column, d)
 
 
 def draw(calls: ProductCalls, count: int, rng: np.random.Generator, spread: int, operand: str) -> Bits:
