@@ -54,12 +54,14 @@ shared = st.builds(
 
 @st.composite
 def accumulators(draw: Any, fmt: str, primitive: bool) -> Accumulators:
-    count, run = draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 2))
+    count, run = draw(st.sampled_from((1, 2, 3, 4))), draw(st.integers(1, 2))
     block = draw(st.sampled_from((1, count * run, 2 * count * run)))
     start = "zero" if primitive else draw(st.sampled_from(("zero", "product")))
-    joins = st.sampled_from(("chain", "pairwise", "halves"))
-    rest = "first" if block == 1 else draw(st.sampled_from(("first", "after")))
-    return Accumulators(fmt, count, run, block, start, draw(joins), rest)
+    joins = st.sampled_from(("chain", "pairwise") if count == 3 else ("chain", "pairwise", "halves"))
+    rests = ("first", "after", "before") if count > 2 else ("first", "after")
+    rest = "first" if block == 1 else draw(st.sampled_from(rests))
+    late = draw(st.integers(0, min(block - 1, 3)))
+    return Accumulators(fmt, count, run, block, start, draw(joins), rest, late)
 
 
 @st.composite
@@ -78,7 +80,7 @@ def kernels(draw: Any, name: str, operand: str, c: bool) -> GemmKernel:
     if own.block > 1 and not dot and draw(st.booleans()):
         step = replace(step, beyond="fma" if step.by == "multiply_add" else "multiply_add")
     promotions = st.one_of(st.none(), st.builds(Promotion, st.integers(1, 4), wide))
-    promotion = None if own.rest == "after" else draw(promotions)
+    promotion = None if own.rest != "first" else draw(promotions)
     if not dot and own.count == 1 and promotion is None:
         step = replace(step, filled=draw(st.integers(1, 4)))
     tail = draw(st.sampled_from(("zeros", "scalar"))) if dot else "zeros"

@@ -90,6 +90,16 @@ def drawn(rng: np.random.Generator) -> Schedule:
     return alone(ranges, own, Join("f32", str(ways)), promotion)  # type: ignore[arg-type]
 
 
+def staged(schedule: Schedule, rng: np.random.Generator) -> Schedule:
+    """The same with late steps, and with a rest that is added before the last addition, where the record has them."""
+    kernel = schedule.kernels[0]
+    own = kernel.accumulators
+    own = replace(own, late=int(rng.integers(min(own.block, 4))))
+    if own.rest == "after" and own.count > 2 and rng.integers(2):
+        own = replace(own, rest="before")
+    return replace(schedule, kernels=(replace(kernel, accumulators=own),))
+
+
 STEP_KINDS = {"primitive": ("bf16", "f16"), "fp8": ("e4m3", "e5m2"), "promoted": ("e4m3", "f16")}
 """Kinds of random schedules whose steps are primitives, and their operands."""
 WIDEST = 32

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from cases.random_products import Modelled, alone, differ, drawn
+from cases.random_products import Modelled, alone, differ, drawn, staged
 from mmaprobe.derivation.schedules.dealings import JOINS, RESTS, dealt_out, first_meets
 from mmaprobe.derivation.schedules.identify import identify
 from mmaprobe.derivation.schedules.orders import order_of
@@ -39,8 +39,8 @@ PLAIN = alone(Ranges("uniform", 40), Accumulators("f32", 4, join="halves"), Join
 
 def test_sizes_of_orders_are_those_that_a_product_answers() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(40):
-        schedule, k = drawn(rng), int(rng.integers(2, 70))
+    for _ in range(60):
+        schedule, k = staged(drawn(rng), rng), int(rng.integers(2, 70))
         p = np.arange(k)
         read = k - read_counts(ProductCalls(Modelled(schedule), 1), k, p, p)
         foretold = order_of(schedule.kernels[0], k).sizes(p[:, None], p[None, :])
@@ -53,8 +53,9 @@ def test_where_a_first_lane_meets_the_others_is_what_the_whole_order_says() -> N
         count, run, length = (int(each) for each in rng.integers(1, (9, 6, 120)))
         join = JOINS[int(rng.integers(3 if count & (count - 1) == 0 else 2))]
         block = int(rng.integers(4)) * count * run or 1
-        rest = RESTS[int(rng.integers(1 if block == 1 else 2))]
-        own = Accumulators("f32", count, run, block, "zero", join, rest)  # type: ignore[arg-type]
+        rest = RESTS[int(rng.integers(1 if block == 1 else 2 if count < 3 else 3))]
+        late = int(rng.integers(min(block, 5)))
+        own = Accumulators("f32", count, run, block, "zero", join, rest, late)  # type: ignore[arg-type]
         at = np.arange(1, length)
         order = order_of(replace(PLAIN.kernels[0], ranges=Ranges(), accumulators=own), length)
         assert (first_meets(own, np.full_like(at, length), at) == order.sizes(np.zeros_like(at), at)).all(), own
@@ -79,6 +80,14 @@ SETTLED: dict[str, tuple[Any, ...]] = {
     "the first range alone has a rest": (Ranges("residue_first", 18), Accumulators("f32", 3, block=6)),
     "the K named has no halves": (Ranges("halve_last", 16, 2), Accumulators("f32", 8, 2)),
     "an accumulator never has a step": (Ranges("uniform", 14), Accumulators("f32", 8, 3, join="halves")),
+    "the last step of whole blocks is late": (
+        Ranges("halve_last", 22, 2),
+        Accumulators("f32", 2, block=4, rest="after", late=1),
+    ),
+    "the rest is in the first of two sums": (
+        Ranges("uniform", 22),
+        Accumulators("f32", 4, block=4, join="halves", rest="before"),
+    ),
     "what is promoted is never -0": (Ranges("uniform", 21), Accumulators("f32", 2, block=4), Promotion(2, "f32")),
 }
 
@@ -156,6 +165,15 @@ def test_regions_and_both_kernels_of_a_shipped_schedule() -> None:
     assert found.schedule is not None
     assert differ(found.schedule, mmaprobe.gemm("openblas_haswell_f32").schedule, 1500) == 0
     assert found.calls < 60
+
+
+@pytest.mark.long
+def test_four_kernels_much_alike_and_their_regions() -> None:
+    product = open_product("gemm:openblas_nehalem_f64?m=64&n=64&k=300")
+    found = identify(product)
+    assert (found.status, found.why) == ("exact", [])
+    assert found.schedule is not None
+    assert differ(found.schedule, mmaprobe.gemm("openblas_nehalem_f64").schedule, 1001) == 0
 
 
 def test_every_neighbour_has_its_reason_and_the_file_is_read_again(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ LARGE = ((23, 61, 1000), (131, 145, 2481), (64, 300, 1333))
 AVX512 = pytest.mark.skipif("avx512" not in _native.engine_builds(), reason="needs avx512")
 FOUND = (
     ("haswell", "f64", SHAPES), ("sandybridge", "f32", SHAPES), ("sandybridge", "f64", SHAPES),
+    ("nehalem", "f32", SHAPES), ("nehalem", "f64", SHAPES),
     pytest.param("skylakex", "f32", LARGE, marks=AVX512),
 )  # fmt: skip
-CORES = {"haswell": "Haswell", "sandybridge": "Sandybridge", "skylakex": "SkylakeX"}
+CORES = {"nehalem": "Nehalem", "haswell": "Haswell", "sandybridge": "Sandybridge", "skylakex": "SkylakeX"}
 
 
 def values(rng: np.random.Generator, kind: str, shape: tuple[int, int], dtype: Any) -> Any:

@@ -192,9 +192,10 @@ class Element:
         count, run, block = rule.get("count", 1), rule.get("run", 1), rule.get("block", 1)
         dealt: list[list[range]] = [[] for _ in range(count)]
         after: list[range] = []
+        last = len(steps) // block * block - rule.get("late", 0)
         for number, step in enumerate(steps):
-            whole = number // block < len(steps) // block
-            left = after if rule.get("rest") == "after" else dealt[0]
+            whole = number < last
+            left = dealt[0] if rule.get("rest", "first") == "first" else after
             if not whole:
                 self.beyond.update(step)
             (dealt[number // run % count] if whole else left).append(step)
@@ -204,16 +205,18 @@ class Element:
         else:
             held = self.format
             sums = [self.chain(own) for own in dealt]
-        if rule.get("join") == "pairwise":
-            sums = [neighbours(sums, held)]
-        if rule.get("join") == "halves":
-            while len(sums) > 1:
+        while len(sums) > 1:
+            if len(sums) == 2 and rule.get("rest") == "before":
+                sums[0] = self.onto(sums[0], after)
+            if rule.get("join") == "pairwise":
+                odd = [sums[-1]] if len(sums) % 2 else []
+                sums = [add(sums[i], sums[i + 1], held) for i in range(0, len(sums) - 1, 2)] + odd
+            elif rule.get("join") == "halves":
                 half = len(sums) // 2
                 sums = [add(sums[i], sums[i + half], held) for i in range(half)]
-        total = sums[0]
-        for each in sums[1:]:
-            total = add(total, each, held)
-        total = self.onto(total, after)
+            else:
+                sums = [add(sums[0], sums[1], held), *sums[2:]]
+        total = sums[0] if rule.get("rest") == "before" else self.onto(sums[0], after)
         if len(lanes) % self.kernel.get("step", {}).get("filled", 1):
             total = fma((self.schedule["a"], 0), (self.schedule["b"], 0), total, held)
         return convert(total, held, self.kernel["join"]["format"])

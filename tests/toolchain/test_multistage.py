@@ -92,6 +92,9 @@ def test_a_schedule_says_its_order() -> None:
     assert spell(stated_order(two, 40)) == "(0+[0:16]+[32:40] + 0+[16:32])"
     after = replace(kernel, accumulators=Accumulators("f32", count=2, block=2, rest="after"))
     assert spell(stated_order(after, 40)) == "(0+[0:16] + 0+[16:32])+[32:40]"
+    halves = Accumulators("f32", 4, block=4, join="halves", rest="before")
+    said = "((0+[0:16] + 0+[32:48])+[64:80] + (0+[16:32] + 0+[48:64]))"
+    assert spell(stated_order(replace(kernel, accumulators=halves), 80)) == said
     turned = replace(kernel, ranges=Ranges("uniform", 16), join=Join("f32", "last_first", "first"))
     assert spell(stated_order(turned, 40)) == "((0+[0:16] + 0+[32:40]) + 0+[16:32])"
     schedule = replace(SMALL.schedule(), kernels=(two,))

@@ -318,14 +318,25 @@ class _Kernel:
         rule, promotion = self.made.accumulators, self.made.promotion
         held = promotion.format if promotion else rule.format
         steps = -(-len(lanes) // (self.datapath.k if self.datapath else 1))
-        order = _by_halves(rule.count) if rule.join == "halves" else range(rule.count)
-        values = (partial(self._accumulator, rule.steps(number, steps), lanes) for number in order)
-        (_chained if rule.join == "chain" else _pairwise)(self.out, values, held)
-        self._add_steps(rule.after(steps), lanes, False)
+        first, second = rule.terms()
+        self._joined(first, steps, lanes, held)
+        if rule.rest == "before":
+            self._add_steps(rule.after(steps), lanes, False)
+        if second:
+            self._joined(second, steps, lanes, held)
+            self.out.add(held)
+        if rule.rest == "after":
+            self._add_steps(rule.after(steps), lanes, False)
         if len(lanes) % self.made.step.filled:
             self.out.zero(held)
             self.out.add(held)
         self.out.convert(held, self.made.join.format)
+
+    def _joined(self, numbers: Sequence[int], steps: int, lanes: range, held: str) -> None:
+        """The sum of these accumulators of a range."""
+        rule = self.made.accumulators
+        values = (partial(self._accumulator, rule.steps(number, steps), lanes) for number in numbers)
+        (_chained if rule.join == "chain" else _pairwise)(self.out, values, held)
 
     def _accumulator(self, steps: tuple[Dealt, ...], lanes: range) -> None:
         """What an accumulator holds after its steps; of a promoted one the second."""
@@ -444,12 +455,6 @@ def _every(steps: tuple[Dealt, ...], count: int) -> Iterator[tuple[Dealt, ...]]:
                 held, room = [], count
     if held:
         yield tuple(held)
-
-
-def _by_halves(count: int) -> list[int]:
-    """Numbers in the order in which neighbours are upper and lower halves: bits backwards."""
-    bits = count.bit_length() - 1
-    return [int(f"{number:0{bits}b}"[::-1], 2) if bits else 0 for number in range(count)]
 
 
 @lru_cache(maxsize=256)

@@ -38,6 +38,8 @@ LONGEST = 1 << 30
 """Largest K, M or N, and largest length that a rule may say."""
 MOST_ACCUMULATORS = 64
 """Accumulators of one element at most: twice the vector registers that a processor has."""
+FEWEST_BEFORE = 3
+"""Accumulators of which two are added before the last addition of their sum, at least."""
 MOST_WORKERS = 1 << 16
 """Workers that share K at most."""
 LAYOUTS = ("NN", "NT", "TN", "TT")
@@ -200,9 +202,10 @@ class Accumulators:
     """The accumulators that the steps of a range go to, and how they become its partial sum.
 
     Step s of the range goes to accumulator floor(s / ``run``) mod ``count``; with a ``block``, which is a multiple of
-    ``count`` times ``run``, steps beyond the last whole block of the range all go to accumulator 0, or, where ``rest``
-    is ``after``, one by one onto the sum of the accumulators.  An accumulator that no step goes to is +0.  They start
-    from +0, or (``product``) with the rounded product of their first step.  They are joined by rounded additions:
+    ``count`` times ``run``, steps beyond the last whole block of the range, and the ``late`` last ones of that block,
+    all go to accumulator 0, or one by one onto the sum of the accumulators, where ``rest`` is ``after``, or is
+    ``before``, onto the first term of the last addition of that sum.  An accumulator that no step goes to is +0.  They
+    start from +0, or (``product``) with the rounded product of their first step.  They are joined by rounded additions:
     ``chain``, ((x0 + x1) + x2) + x3; ``pairwise``, neighbours, (x0 + x1) + (x2 + x3); ``halves``, the upper half onto
     the lower, (x0 + x2) + (x1 + x3).
     """
@@ -213,7 +216,8 @@ class Accumulators:
     block: int = field(default=1, metadata=says("steps of which a whole number is dealt out"))
     start: Literal["zero", "product"] = field(default="zero", metadata=says("what an accumulator starts from"))
     join: Literal["chain", "pairwise", "halves"] = field(default="chain", metadata=says("how accumulators are added"))
-    rest: Literal["first", "after"] = field(default="first", metadata=says("what steps beyond are added to"))
+    rest: Literal["first", "before", "after"] = field(default="first", metadata=says("what steps beyond are added to"))
+    late: int = field(default=0, metadata=says("last steps of the last whole block that are as those beyond"))
 
     def __post_init__(self) -> None:
         checks.words("", self)
@@ -223,8 +227,13 @@ class Accumulators:
         checks.whole("block", self.block, 1, LONGEST)
         if self.block != 1 and self.block % (self.count * self.run):
             raise UsageError(f"block is {self.block}; it must be a multiple of count * run = {self.count * self.run}")
-        if self.rest == "after" and self.block == 1:
-            raise UsageError("rest is after; without a block no steps are left")
+        checks.whole("late", self.late, 0, LONGEST)
+        if self.rest != "first" and self.block == 1:
+            raise UsageError(f"rest is {self.rest}; without a block no steps are left")
+        if self.rest == "before" and self.count < FEWEST_BEFORE:
+            raise UsageError(f"rest is before; of {self.count} accumulators that is first, or there is no addition")
+        if self.late and self.late >= self.block:
+            raise UsageError(f"late is {self.late}; it must be less than block, {self.block}")
         if self.join == "halves" and self.count & (self.count - 1):
             raise UsageError(f"count is {self.count}; accumulators that are joined by halves must be a power of two")
 
@@ -238,13 +247,29 @@ class Accumulators:
         return tuple(part for part in parts if part.count)
 
     def after(self, count: int) -> Dealt:
-        """Of a range of ``count`` steps those that are added to the sum of the accumulators; there may be none."""
+        """Of a range of ``count`` steps those that go to no accumulator, but onto a sum of them; there may be none."""
         whole = count if self.rest == "first" else self.whole(count)
         return Dealt(whole, 1, 1, 0, count - whole)
 
     def whole(self, count: int) -> int:
-        """Of a range of ``count`` steps those of whole blocks."""
-        return count - count % self.block
+        """Of a range of ``count`` steps those of whole blocks, without the late ones."""
+        return max(count - count % self.block - self.late, 0)
+
+    def terms(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The accumulators that are in the first term of the last addition of their sum, and those in the second one,
+        in the order in which they are added or paired; of one accumulator there is no second term."""
+        every, last = self.order(), self.count - 1
+        first = last if self.join == "chain" else 1 << last.bit_length() >> 1
+        return every[: max(first, 1)], every[max(first, 1) :]
+
+    def order(self) -> tuple[int, ...]:
+        """The accumulators in an order in which those that are added to each other lie side by side."""
+        if self.join != "halves":
+            return tuple(range(self.count))
+        found = [0]
+        while len(found) < self.count:
+            found = [2 * number + half for half in (0, 1) for number in found]
+        return tuple(found)
 
     def dealt(self, count: int) -> tuple[NDArray[np.intp], ...]:
         """Of a range of ``count`` steps those of each accumulator, in order: every step that is not ``after``, once."""
@@ -292,8 +317,8 @@ class GemmStep:
     addition.  ``primitive``: the ``primitive`` of that name of an ``architecture``'s parameters, with the accumulator
     as its C; its lane i takes product ``order[i]`` of the step, i itself where nothing is said.
 
-    ``beyond``: what adds the products beyond the last whole block of a range where that is another one than ``by``:
-    compilers turn the loop over blocks, and the one over what is left, into different code.
+    ``beyond``: what adds the products beyond the last whole block of a range, and its late ones, where that is another
+    one than ``by``: compilers turn the loop over blocks, and the one over what is left, into different code.
 
     ``filled``: a range goes on to a multiple of so many products with those of +0 and +0: a sum of -0 becomes +0 by
     them, and no other one is changed.
@@ -388,8 +413,9 @@ class GemmKernel:
             raise UsageError(f"tail is {self.tail}; a step of one product has none")
         if self.step.beyond != "alike" and self.accumulators.block == 1:
             raise UsageError(f"beyond is {self.step.beyond}; without a block of accumulators no products are beyond")
-        if self.promotion is not None and self.accumulators.rest == "after":
-            raise UsageError("rest of accumulators is after; what is promoted has no steps after the sum")
+        if self.promotion is not None and self.accumulators.rest != "first":
+            rest = self.accumulators.rest
+            raise UsageError(f"rest of accumulators is {rest}; what is promoted has no steps that go to none of them")
         alone = self.step.by != "primitive" and self.accumulators.count == 1 and self.promotion is None
         if self.step.filled > 1 and not alone:
             raise UsageError(

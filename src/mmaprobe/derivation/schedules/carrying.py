@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
-from mmaprobe.derivation.schedules.cuts import ORDERS, Order, rules
+from mmaprobe.derivation.schedules.cuts import ORDERS, Order, agrees, rules
 from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.orders import order_of
 from mmaprobe.derivation.schedules.pairs import ClassView, joint
@@ -47,7 +48,7 @@ class Carried:
     ) -> None:
         self._view, self._fmt, self._rng, self._read_order = view, fmt, rng, read
         self.readings = [first]
-        self.living = by_rule(first)
+        self.living = list[GemmKernel]()
         self._spent = set[int]()
         """Ks at which no call tells more apart."""
 
@@ -56,8 +57,12 @@ class Carried:
         k = self.readings[0].k
         self._hear(k)
         for factor in FACTORS:
-            if self.living and max(len(each.ranges.sizes(self.readings[-1].k)) for each in self.living) < 3:
+            last = self.readings[-1]
+            own = self.living or (last.kernels if last is self.readings[0] else ())
+            if own and max(len(each.ranges.sizes(last.k)) for each in own) < 3:
                 self._read(min(factor * k + 3, max(LARGEST, k)))
+        if len(self.readings) == 1:
+            self.living = self._by_rule(self.readings[0], ())
         for _ in range(ROUNDS):
             groups, at = self._most_different()
             if len(groups) < 2:
@@ -68,12 +73,18 @@ class Carried:
 
     def _hear(self, k: int) -> None:
         """Calls at other K that were made for other classes."""
-        for at, told in self._view.overheard().items():
-            pairs = joint(told)
-            left = [] if at == k or pairs.misfits or not len(pairs) else fitting(self.living, OrderRead(at, pairs, ()))
-            if left:
-                self.living = left
-                self.readings.append(OrderRead(at, pairs, (left[0],)))
+        told = {at: joint(each) for at, each in self._view.overheard().items() if at != k}
+        heard = [OrderRead(at, pairs, ()) for at, pairs in told.items() if len(pairs) and not pairs.misfits]
+        self.living = self._by_rule(self.readings[0], heard) if heard else []
+        if self.living:
+            self.readings += [replace(each, kernels=(self.living[0],)) for each in heard]
+
+    def _by_rule(self, reading: OrderRead, others: Sequence[OrderRead]) -> list[GemmKernel]:
+        """The kernels of a reading by every rule that the others leave."""
+        found = by_rule(reading, others)
+        for other in others:
+            found = fitting(found, other)
+        return found
 
     def _read(self, k: int) -> None:
         """The order at a larger K, from the beginning; rules are those that both K leave."""
@@ -83,11 +94,8 @@ class Carried:
             found = self._read_order(self._view, k, self._fmt, self._rng)
         except UsageError:
             return  # the product has no such K
-        before = self.readings
-        self.readings = [*before, found]
-        self.living = by_rule(found)
-        for reading in before:
-            self.living = fitting(self.living, reading)
+        self.living = self._by_rule(found, self.readings)
+        self.readings = [*self.readings, found]
 
     def _most_different(self) -> tuple[list[list[GemmKernel]], int]:
         """Of some K the one at which the kernels foretell most different orders, and those alike there."""
@@ -161,16 +169,34 @@ def fitting(rules: Sequence[GemmKernel], reading: OrderRead) -> list[GemmKernel]
     return left
 
 
-def by_rule(reading: OrderRead) -> list[GemmKernel]:
-    """The kernels of a reading with every rule that cuts its K so, in every order that is alike for so many ranges."""
-    found = dict[GemmKernel, None]()
+def by_rule(reading: OrderRead, others: Sequence[OrderRead] = ()) -> list[GemmKernel]:
+    """The kernels of a reading with every rule that cuts its K so, in every order that is alike for so many ranges, and
+    whose ranges the answers at other K are of: two ranges are cut so by thousands of rules."""
+    found, known = dict[GemmKernel, None](), dict[tuple[object, ...], list[tuple[Ranges, Order]]]()
     for kernel in reading.kernels:
-        lengths = kernel.ranges.lengths
-        orders = ORDERS if len(lengths) == 2 else PLAIN if len(lengths) == 3 and kernel.join.order in PLAIN else ()
-        joins = [kernel.join, *(replace(kernel.join, order=each) for each in orders)]
-        for rule in rules(lengths, reading.k):
-            found |= dict.fromkeys(replace(kernel, ranges=rule, join=join) for join in joins)
+        lengths, own = kernel.ranges.lengths, kernel.join.order
+        orders = ORDERS if len(lengths) == 2 else PLAIN if len(lengths) == 3 and own in PLAIN else ()
+        if (lengths, own) not in known:
+            every = product(rules(lengths, reading.k), dict.fromkeys((own, *orders)))
+            known[lengths, own] = _cutting(every, others)
+        for rule, order in known[lengths, own]:
+            found[replace(kernel, ranges=rule, join=replace(kernel.join, order=order))] = None
     return list(found)
+
+
+def _cutting(every: Iterable[tuple[Ranges, Order]], others: Sequence[OrderRead]) -> list[tuple[Ranges, Order]]:
+    """The rules and orders of ranges that agree with the answers at other K."""
+    told, left = dict[tuple[object, ...], bool](), []
+    for rule, order in every:
+        for other in others:
+            key = other.k, (sizes := rule.sizes(other.k)), order
+            if key not in told:
+                told[key] = agrees(sizes, order, other.pairs, other.k)
+            if not told[key]:
+                break
+        else:
+            left.append((rule, order))
+    return left
 
 
 def plainness(kernel: GemmKernel) -> tuple[int, ...]:
@@ -178,6 +204,6 @@ def plainness(kernel: GemmKernel) -> tuple[int, ...]:
     ranges, own = kernel.ranges, kernel.accumulators
     return (
         int(kernel.promotion is not None), PREFERENCE.index(ranges.cut), int(kernel.join.order != "chain"), own.count,
-        own.run, own.block, int(own.join != "chain"), int(own.rest == "after"), int(ranges.half == "up"), ranges.unit,
-        ranges.length or 0, ranges.parts or 0,
+        own.run, own.late, own.block, int(own.join != "chain"), int(own.rest != "first"), int(ranges.half == "up"),
+        ranges.unit, ranges.length or 0, ranges.parts or 0,
     )  # fmt: skip

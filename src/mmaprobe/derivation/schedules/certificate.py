@@ -29,6 +29,7 @@ EQUAL = {
     ("accumulators", "run"): "there is one accumulator",
     ("accumulators", "block"): "there is one accumulator",
     ("accumulators", "rest"): "there is one accumulator",
+    ("accumulators", "late"): "there is one accumulator",
     ("join", "order"): "there is one range",
     ("join", "format"): "there is one range, which is added to nothing before D rounds it",
     ("step", "by"): "every product of an element of A and one of B is exact",
@@ -98,7 +99,7 @@ def _moved(record: Any, name: str) -> list[Any]:
     if isinstance(value, bool) or value is None:
         return []
     if isinstance(value, int):
-        return sorted({value - 1, value + 1, value // 2, value * 2} - {value, 0})
+        return sorted({value - 1, value + 1, value // 2, value * 2} - {value})
     if name in ("architecture", "primitive"):
         return []
     return [each for each in choices(record.__class__, name) if each not in (value, "c", "primitive")]
@@ -155,6 +156,7 @@ def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) 
         ("accumulators", "run"): own.count == 1,
         ("accumulators", "block"): own.count == 1,
         ("accumulators", "rest"): own.count == 1,
+        ("accumulators", "late"): own.count == 1,
         ("join", "order"): kernel.ranges.cut == "whole",
         ("join", "format"): kernel.ranges.cut == "whole" and kernel.join.start == "first",
         ("step", "by"): formats.exact(own.format),
@@ -168,9 +170,10 @@ def without_effect(kernel: GemmKernel, place: str, name: str, formats: Formats) 
 def _never_minus_zero(kernel: GemmKernel, formats: Formats) -> bool:
     """Whether no accumulator that starts from +0 leaves a partial sum of -0.
 
-    A rounded addition to +0 is never -0; an fma is, of a negative product that vanishes.  One that is added to the
-    first of several accumulators meets the +0 of the others.  Of exact products no sum vanishes that is not 0.  What is
-    promoted is added to +0, and so is what is joined where no range is so long that the last accumulator has a step.
+    A rounded addition to +0 is never -0; an fma is, of a negative product that vanishes.  One that is added before
+    the last addition of several accumulators meets the +0 of others.  Of exact products no sum vanishes that is not 0.
+    What is promoted is added to +0, and so is what is joined where no range is so long that the last accumulator has a
+    step.
     """
     step, own, promotion = kernel.step, kernel.accumulators, kernel.promotion
     if promotion is not None and not promotion.scales:
@@ -180,5 +183,5 @@ def _never_minus_zero(kernel: GemmKernel, formats: Formats) -> bool:
         return True
     if step.by == "primitive" and root_encode(step.datapath()).rounding == "RD":
         return False  # of which a sum of opposite numbers is -0
-    rounded = step.by == "multiply_add" and (step.beyond == "alike" or (own.rest == "first" and own.count > 1))
+    rounded = step.by == "multiply_add" and (step.beyond == "alike" or (own.rest != "after" and own.count > 1))
     return rounded or formats.exact(own.format)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from mmaprobe.derivation.schedules.cuts import Cut, Order
-from mmaprobe.derivation.schedules.orders import Numbers, SumOrder, joined, order_of
+from mmaprobe.derivation.schedules.orders import Numbers, SumOrder, order_of, with_rest
 from mmaprobe.derivation.schedules.pairs import Pairs
 from mmaprobe.parameters.schedule import MOST_ACCUMULATORS, Accumulators, GemmKernel, Join, Promotion, Ranges
 
 JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
-RESTS = ("first", "after")
-"""What steps beyond the last whole block of a range are added to."""
+RESTS = ("first", "after", "before")
+"""What steps beyond the last whole block of a range are added to; the last one of three accumulators or more."""
+MOST_LATE = 4
+"""Late steps that are tried at most: those that a loop of a few stages has under way."""
 LONGEST_RUN = 128
 """Longest run of steps of one accumulator that is tried."""
 SHORT = 32
@@ -89,14 +92,24 @@ def _dealings(
         everies: list[int | None] = [None]
         if promoted:
             everies = list(_promotions(at, length, size, count, run))
-        blocks = [1] if count == 1 else _blocks(count * run, longest)
-        joins = JOINS[:1] if count < 3 else JOINS if count & (count - 1) == 0 else JOINS[:2]
-        for every in everies:
-            for block in blocks:
-                for join, rest in product(joins, RESTS if block > 1 and not promoted else RESTS[:1]):
-                    own = Accumulators(fmt, count, run, block, "zero", join, rest)  # type: ignore[arg-type]
-                    if promoted or (first_meets(own, length, at) == size).all():
-                        yield own, None if every is None else Promotion(every, fmt)
+        told = dict[tuple[object, ...], bool]()
+        for own in _blocked(Accumulators(fmt, count, run), longest, promoted):
+            alike = own.join, own.rest, *map(own.whole, {*lengths})
+            if not promoted and alike not in told:
+                told[alike] = bool((first_meets(own, length, at) == size).all())
+            if promoted or told[alike]:
+                yield from ((own, None if every is None else Promotion(every, fmt)) for every in everies)
+
+
+def _blocked(own: Accumulators, longest: int, promoted: bool) -> Iterator[Accumulators]:
+    """These accumulators with every block, late steps, join and rest."""
+    count, unit = own.count, own.count * own.run
+    joins = JOINS[:1] if count < 3 else JOINS if count & (count - 1) == 0 else JOINS[:2]
+    rests = RESTS if count > 2 else RESTS[:2]
+    for block in [1] if count == 1 else _blocks(unit, longest):
+        for late in range(min(MOST_LATE, block - 1, longest - block) + 1):
+            for join, rest in product(joins, rests if block > 1 and not promoted else rests[:1]):
+                yield replace(own, block=block, late=late, join=join, rest=rest)  # type: ignore[arg-type]
 
 
 def first_meets(own: Accumulators, length: Numbers, at: Numbers) -> Numbers:
@@ -115,13 +128,13 @@ def _first_meets(own: Accumulators, length: int, at: Numbers) -> Numbers:
     totals = turns * run + np.clip(left - np.arange(own.count) * run, 0, run)
     if own.rest == "first":
         totals[0] += length - whole
-    levels = joined(totals, own.join)
+    levels = with_rest(own, totals, np.ones(own.after(length).count, np.int64))
     order = SumOrder(np.array([sums for sums, _ in levels]), np.array([ends for _, ends in levels]))
-    number = np.where(at < whole, at // run % own.count, 0)
+    beyond = 0 if own.rest == "first" else own.count + at - whole
+    number = np.where(at < whole, at // run % own.count, beyond)
     met = order.sizes(np.zeros_like(number), number)
     first = np.where(at < whole, at // (own.count * run) * run + at % run, totals[0] - (length - at)) + 1
-    rest = np.where((at >= whole) & (own.rest == "after"), totals.sum() + at - whole + 1, first)
-    return np.where(number == 0, rest, met)
+    return np.where(number == 0, first, met)
 
 
 def _from_first(lengths: tuple[int, ...], pairs: Pairs) -> tuple[Numbers, Numbers, Numbers]:

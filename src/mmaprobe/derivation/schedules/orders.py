@@ -86,14 +86,9 @@ def _within(accumulators: Accumulators, promotion: Promotion | None, length: int
         own[each], place[each] = number, np.arange(len(each))
     totals = np.array([lanes[each].sum() for each in dealt], np.int64)
     after = accumulators.after(steps).places()
-    later = totals.sum() + np.cumsum(lanes[after])  # the size of the sum up to and with each step after the others
     own[after] = len(dealt) + np.arange(len(after))
-    levels = [
-        (np.r_[sums, sums.max(initial=0) + 1 + np.arange(len(after))][own], np.r_[prefixes, later][own])
-        for sums, prefixes in joined(totals, accumulators.join)
-    ]
-    if accumulators.rest == "after":
-        levels.insert(0, (np.zeros(steps, np.int64), np.r_[np.full(len(dealt), totals.sum()), later][own]))
+    levels = [(sums[own], prefixes[own]) for sums, prefixes in with_rest(accumulators, totals, lanes[after])]
+    later = levels[0][1][after]
     if promotion is not None:
         chunk = own * steps + place // promotion.every
         ends = np.zeros(steps, np.int64)
@@ -106,6 +101,25 @@ def _within(accumulators: Accumulators, promotion: Promotion | None, length: int
     running[after] = later
     levels.append((own, running))
     return [(np.repeat(sums, lanes), np.repeat(prefixes, lanes)) for sums, prefixes in levels]
+
+
+def with_rest(accumulators: Accumulators, totals: Numbers, rest: Numbers) -> list[Level]:
+    """The levels of a sum of accumulators of these sizes and of steps that go to none of them; the parts are those,
+    then these."""
+    before, own = accumulators.rest == "before", np.arange(len(rest))
+    second = list(accumulators.terms()[1])
+    later = (np.delete(totals, second) if before else totals).sum() + np.cumsum(rest)
+    levels = [
+        (np.r_[sums, sums.max(initial=0) + 1 + own], np.r_[prefixes, later])
+        for sums, prefixes in joined(totals, accumulators.join)
+    ]
+    if before:  # one sum, in the second term of which the rest is, too
+        levels[0] = np.zeros_like(levels[0][0]), levels[0][1]
+        levels[0][1][second] += rest.sum()
+    if accumulators.rest == "after":
+        whole = np.full(len(totals), totals.sum())
+        levels.insert(0, (np.zeros(len(totals) + len(rest), np.int64), np.r_[whole, later]))
+    return levels
 
 
 def _running(group: Numbers, sizes: Numbers) -> Numbers:

@@ -33,7 +33,7 @@ FEW = 6
 """Lanes, the last ones of a range, that values about the smallest number are on at least."""
 FILLED = (1, 2, 4, 8, 16)
 """Numbers that ranges may be filled up to a multiple of."""
-TRIED = 80
+TRIED = 240
 """Rows that are tried at most before a call is made to tell kernels apart."""
 KINDS = 5
 """Kinds of these rows, the last of which are zeros."""

@@ -85,7 +85,7 @@ def draw_schedule(title: str, kernel: GemmKernel, k: int, path: Path) -> None:
     shift = 0 if start is None else 1
     joins = additions([shift + i + 0.5 for i in range(len(ranges))], kernel.join.order == "pairwise", start)
     own = kernel.accumulators
-    rows = own.count + (own.rest == "after")
+    rows = len(_rows(own))
     tree = _height(joins)
     lower = CELL * rows + 0.5
     height = 0.8 + tree + BAND + GAP + lower
@@ -143,9 +143,9 @@ def _dealt(axes: Any, kernel: GemmKernel, lanes: range, number: int, top: float)
         shown = [*range(FIRST), None, *range(steps - LAST, steps)]
     each = min((WIDE - LEFT - RIGHT) / len(shown), 0.45)
     order = _rows(own)
-    names = [f"x{i}" for i in order] + ["one by one"] * (own.rest == "after")
+    names = ["one by one" if i is None else f"x{i}" for i in order]
     dealt = own.dealt(steps)
-    of = {int(step): row for row, i in enumerate(order) for step in dealt[i]}
+    of = {int(step): row for row, i in enumerate(order) if i is not None for step in dealt[i]}
     promoted = _promoted(kernel, steps)
     axes.text(0.2, top, _head(kernel, lanes, number, width), fontsize=8.5, color=INK, va="center")
     for row, name in enumerate(names):
@@ -158,7 +158,7 @@ def _dealt(axes: Any, kernel: GemmKernel, lanes: range, number: int, top: float)
                 x + each / 2, _row(top, (len(names) - 1) / 2), "…", fontsize=9, color=SOFT, ha="center", va="center"
             )
             continue
-        row = of.get(step, own.count)
+        row = of[step] if step in of else order.index(None)
         y = _row(top, row)
         colour = row % len(COLOURS)
         size = min(7.0, 72 * each / (DIGIT * len(str(step)) + 0.4))
@@ -168,12 +168,13 @@ def _dealt(axes: Any, kernel: GemmKernel, lanes: range, number: int, top: float)
     _sum_of_accumulators(axes, kernel, LEFT + each * len(shown) + 0.1, top)
 
 
-def _rows(own: Accumulators) -> list[int]:
-    """Accumulators in the order of the rows: those that are added lie side by side."""
-    bits = own.count.bit_length() - 1
-    if own.join != "halves" or not bits:
-        return list(range(own.count))
-    return [int(f"{i:0{bits}b}"[::-1], 2) for i in range(own.count)]
+def _rows(own: Accumulators) -> list[int | None]:
+    """Accumulators in the order of the rows, those that are added side by side; None where the steps are that go to
+    none of them."""
+    first, second = own.terms()
+    if own.rest == "before":
+        return [*first, None, *second]
+    return [*first, *second, *([None] * (own.rest == "after"))]
 
 
 def _row(top: float, row: float) -> float:
@@ -199,10 +200,7 @@ def _promoted(kernel: GemmKernel, steps: int) -> set[int]:
 def _sum_of_accumulators(axes: Any, kernel: GemmKernel, x: float, top: float) -> None:
     """The additions that join accumulators, from left to right, and their sum."""
     own = kernel.accumulators
-    joins = additions(range(own.count), own.join != "chain")
-    if own.rest == "after":
-        end = joins[-1] if joins else Addition(0, 0, (0, 0), 0)
-        _add(joins, ((end.left + end.right) / 2, end.level), (own.count, 0))
+    joins = _joins(own)
     levels = max([each.level for each in joins], default=0)
     wide = min(0.3, (RIGHT - 0.75) / (levels + 1))
     for join in joins:
@@ -211,6 +209,27 @@ def _sum_of_accumulators(axes: Any, kernel: GemmKernel, x: float, top: float) ->
     y, edge = _row(top, (end.left + end.right) / 2), x + wide * levels
     axes.plot([edge, edge + 0.2], [y, y], color=INK, linewidth=1)
     axes.text(edge + 0.25, y, f"P, {own.format}", fontsize=8.5, color=INK, va="center")
+
+
+def _joins(own: Accumulators) -> list[Addition]:
+    """The additions of accumulators, and of what goes to none of them, by their rows."""
+    found, order = list[Addition](), _rows(own)
+    first, second = ([order.index(i) for i in term] for term in own.terms())
+    total = _summed(found, first, own.join != "chain")
+    if own.rest == "before":
+        total = _add(found, total, (order.index(None), 0))
+    if second:
+        total = _add(found, total, _summed(found, second, own.join != "chain"))
+    if own.rest == "after":
+        _add(found, total, (order.index(None), 0))
+    return found
+
+
+def _summed(found: list[Addition], rows: Sequence[int], pairwise: bool) -> Joined:
+    """The sum of these rows, whose additions are found then."""
+    own = additions(rows, pairwise)
+    found += own
+    return ((own[-1].left + own[-1].right) / 2, own[-1].level) if own else (rows[0], 0)
 
 
 def _join(axes: Any, join: Addition, place: Any, upward: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from mmaprobe.catalog.layouts import layout
 from mmaprobe.catalog.lookup import instruction
 from mmaprobe.errors import UsageError
-from mmaprobe.parameters.schedule import GemmKernel, Schedule
+from mmaprobe.parameters.schedule import Accumulators, GemmKernel, Schedule
 from mmaprobe.toolchain.kernel import Kernel
 from mmaprobe.toolchain.nvidia import nvdisasm
 from mmaprobe.toolchain.nvidia.cubin import parameters
@@ -142,29 +143,42 @@ def stated_order(kernel: GemmKernel, k: int, lanes: int = STEP) -> Order:
             for step in dealt:
                 chain = (chain, steps[step])
             accumulators.append(chain)
-        after = kernel.accumulators.after(len(steps))
-        whole = _joined(accumulators, kernel.accumulators.join)
-        for number in range(after.count):
-            whole = (whole, steps[after.of(number)])
-        partial.append(whole)
+        partial.append(_with_rest(kernel.accumulators, accumulators, steps))
     if not partial:
         return ()
+    pairwise = kernel.join.order == "pairwise"
     if kernel.join.start == "zero":
-        partial = [(), _joined(partial, "pairwise")] if kernel.join.order == "pairwise" else [(), *partial]
-    return _joined(partial, "pairwise" if kernel.join.order == "pairwise" else "chain")
+        partial = [(), _joined(partial, True)] if pairwise else [(), *partial]
+    return _joined(partial, pairwise)
 
 
-def _joined(terms: list[Order], how: str) -> Order:
-    """The sum of some: a chain, neighbours, or halves."""
+def _with_rest(rule: Accumulators, accumulators: list[Order], steps: Sequence[Order]) -> Order:
+    """The sum of the accumulators, and of the steps that go to none of them."""
+    pairwise, left = rule.join != "chain", [steps[i] for i in rule.after(len(steps)).places()]
+    first, second = ([accumulators[i] for i in term] for term in rule.terms())
+    whole = _joined(first, pairwise)
+    if rule.rest == "before":
+        whole = _onto(whole, left)
+    if second:
+        whole = added(whole, _joined(second, pairwise))
+    return whole if rule.rest == "before" else _onto(whole, left)
+
+
+def _onto(whole: Order, steps: Sequence[Order]) -> Order:
+    """A sum with steps that are added to it."""
+    for step in steps:
+        whole = (whole, step)
+    return whole
+
+
+def _joined(terms: list[Order], pairwise: bool) -> Order:
+    """The sum of some: a chain, or neighbours."""
     while len(terms) > 1:
-        if how == "chain":
-            terms = [added(terms[0], terms[1]), *terms[2:]]
-        elif how == "pairwise":
+        if pairwise:
             pairs = zip(terms[::2], terms[1::2], strict=False)
             terms = [*(added(x, y) for x, y in pairs), *terms[len(terms) // 2 * 2 :]]
         else:
-            half = len(terms) // 2
-            terms = [added(x, y) for x, y in zip(terms[:half], terms[half:], strict=True)]
+            terms = [added(terms[0], terms[1]), *terms[2:]]
     return terms[0]
 
 
