@@ -35,6 +35,7 @@ def kept_summary(store: Store) -> RunSummary:
     taken = [step.name for step in STEPS]
     steps = sorted(store.steps.values(), key=lambda step: taken.index(step.name) if step.name in taken else len(taken))
     codes = {each.exit_code for each in answers_of(store)} | {*cpu_codes(store.steps)}
+    codes |= {INCONCLUSIVE} if header.is_campaign and not store.finished else set()
     return RunSummary(
         device=header.device,
         identity=header.identity,
