@@ -12,6 +12,7 @@ from mmaprobe.campaigns.shard_file import shard_name
 from mmaprobe.cli import main
 
 X86, DPPS = "model:x86-64+intel", "x86.dpps"
+WRONG = "mutant:x86-64+intel/DPPS[f32,f32->f32]/tree.x.to.rounding=RZ"
 PLAN = f'instructions = ["{DPPS}"]\nvectors = 20_000\nleast_instructions = 1\n'
 
 
@@ -85,3 +86,26 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "mine.toml").write_text(PLAN)
     words = ["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1", "--out", str(tmp_path / "out")]
     refused(words, 6, "cannot write ", capsys)
+
+
+def test_shards_are_verified_alone_and_inside_of_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One figure that was changed, and a shard of another seed: both are named, and neither is passed over."""
+    plan = tmp_path / "p.toml"
+    plan.write_text('instructions = ["x86.dpps"]\nvectors = 2_000\nwitnesses = true\nleast_instructions = 1\n')
+    for seed in ("1", "2"):
+        words = ["validate", WRONG, X86, "--plan", str(plan), "--seed", seed, "--shards", "2"]
+        assert main([*words, "--out", str(tmp_path / seed)]) == 1
+    shards = [sorted((tmp_path / seed / "shards").iterdir()) for seed in ("1", "2")]
+    assert main(["evidence", "verify", str(tmp_path / "1")]) == 1
+    assert main(["evidence", "verify", str(shards[0][0].parent)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("shard 1/2 of plan p, ") == 2
+    assert "not named by the manifest" not in said
+    for wrong, content in (
+        ("key seed is not that of manifest.json", shards[1][1].read_text()),
+        ("key sha256 is not that of the rest", shards[0][1].read_text().replace('"vectors": ', '"vectors": 1', 1)),
+    ):
+        shards[0][1].write_text(content)
+        assert main(["evidence", "verify", str(tmp_path / "1"), "--json"]) == 2
+        assert wrong in capsys.readouterr().out
+    assert main(["evidence", "verify", str(shards[0][1])]) == 2

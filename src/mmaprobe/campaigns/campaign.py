@@ -141,8 +141,10 @@ class Campaign(Showing):
         return tuple(row.instruction for row in self.rows if self.is_below(row) and not row.error)
 
     def is_below(self, row: CampaignRow) -> bool:
-        """Whether a row has less than the plan demands: one that failed has, and one that was not counted through; else a part that is left may hold what is missing,
-        and without one there is no more (of a recording)."""
+        """Whether a row has less than the plan demands: one that failed has, and one that was not counted through.
+
+        Else a part that is left may hold what is missing, and without one there is no more (of a recording).
+        """
         if row.instruction in self.exhausts:
             return bool(row.error) or not self.exhausts[row.instruction].is_all(row.counted)
         return bool(row.error) or not row.vectors or (row.unfinished and row.vectors < self.plan["least_vectors"])
