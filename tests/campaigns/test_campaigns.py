@@ -16,9 +16,9 @@ from mmaprobe.campaigns.engines import EngineOptions, Order, WorkerDiedError, ru
 from mmaprobe.campaigns.parts import Shard, parts_of, shard_named
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
-from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
+from mmaprobe.campaigns.shard_file import SHARDS, read_shard, shard_name, write_shard
 from mmaprobe.campaigns.summary_rows import campaign_lines, summary_of_campaign
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
+from mmaprobe.campaigns.verbs import CampaignOptions, carry_out
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main

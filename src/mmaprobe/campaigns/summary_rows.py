@@ -12,13 +12,13 @@ from mmaprobe.campaigns.shard_file import exhausted_json
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
-from mmaprobe.generators.enumerations import ADDENDS, ENUMERATED
+from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
-from mmaprobe.survey.smoke import FAMILY
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 NAMED = 6
 """Instructions that a line names."""
@@ -41,6 +41,7 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         ended="; ".join(ends_early(campaign)),
         failure=INCONCLUSIVE if campaign.few else 0,
         unreached=len(campaign.below),
+        reference=campaign.reference.name,
     )
 
 
@@ -89,8 +90,8 @@ def excluded_of(row: CampaignRow) -> int:
 
 
 def _generated(row: CampaignRow) -> int:
-    """Vectors of generators: witnesses are chosen and enumerations counted, and say nothing of a rate."""
-    return sum(count.vectors for name, count in row.families if name not in (FAMILY, *ENUMERATED))
+    """Vectors of generators, the only ones that say something of a rate."""
+    return sum(count.vectors for name, count in row.families if name not in NOT_DRAWN)
 
 
 def campaign_lines(campaign: Campaign) -> Iterator[str]:

@@ -78,7 +78,7 @@ class Header:
     def is_campaign(self) -> bool:
         """Whether it is of a plan on two devices, not of a run: then it is finished where what its plan demands was
         compared."""
-        return {"plan", "reference", "parts"} <= self.settings.keys()
+        return {"reference", "parts"} <= self.settings.keys() and isinstance(self.settings.get("plan"), Mapping)
 
     def to_json(self) -> Json:
         """The header's fields as JSON."""
