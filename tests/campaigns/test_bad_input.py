@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mmaprobe.campaigns import engines
+from mmaprobe.campaigns import verbs as campaign_verbs
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.shard_file import shard_name
 from mmaprobe.cli import main
+from mmaprobe.errors import CannotWriteError
+from mmaprobe.report import junit
 
 X86, DPPS = "model:x86-64+intel", "x86.dpps"
 WRONG = "mutant:x86-64+intel/DPPS[f32,f32->f32]/tree.x.to.rounding=RZ"
@@ -109,3 +114,46 @@ def test_shards_are_verified_alone_and_inside_of_evidence(tmp_path: Path, capsys
         assert main(["evidence", "verify", str(tmp_path / "1"), "--json"]) == 2
         assert wrong in capsys.readouterr().out
     assert main(["evidence", "verify", str(shards[0][1])]) == 2
+
+
+def test_what_could_not_be_written_is_said_before_anything_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard that is there, a folder that is a file, a report in the place of a folder: an hour later is too late."""
+    there = shard(tmp_path / "shards", 1)
+    plan = str(tmp_path / "mine.toml")
+    words = ["validate", X86, X86, "--plan", plan, "--seed", "1"]
+    monkeypatch.setattr(campaign_verbs, "run_shard", lambda *_, **__: pytest.fail("it was run"))
+    monkeypatch.setattr(engines, "run_shard", lambda *_, **__: pytest.fail("it was run"))
+    refused([*words, "--shard", "1/2", "--out", str(there.parent)], 2, "is there already", capsys)
+    refused([*words, "--shard", "1/2", "--out", plan], 6, f"cannot write {plan}/{there.name}: ", capsys)
+    refused([*words, "--junit", str(there.parent)], 6, "there is something that is no file", capsys)
+    refused([*words, "--markdown", f"{plan}/x/y.md"], 6, "choose another file with --markdown", capsys)
+
+
+def test_a_mismatch_is_worse_than_a_report_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full when all was done: what was found is printed, and decides how it ends."""
+    plan = tmp_path / "p.toml"
+    plan.write_text(PLAN)
+
+    def full(*_: object, **__: object) -> None:
+        raise CannotWriteError("cannot write j.xml: No space left on device; choose another file with --junit")
+
+    monkeypatch.setattr(junit, "write", full)
+    for dut, code in ((WRONG, 1), (X86, 6)):
+        words = ["validate", dut, X86, "--plan", str(plan), "--seed", "1", "--junit", str(tmp_path / "j.xml")]
+        assert main(words) == code
+        told = capsys.readouterr()
+        assert "No space left on device" in told.err
+        assert "20,000 vectors of 1 instruction" in told.out
+        assert main([*words, "--json"]) == code
+        assert json.loads(capsys.readouterr().out)["exit_code"] == code
+
+
+def test_witnesses_of_no_default_state_are_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "p.toml"
+    plan.write_text('instructions = ["x86.dpps{ftz}"]\nwitnesses = true\nleast_instructions = 1\n')
+    words = ["validate", X86, X86, "--plan", str(plan), "--seed", "1"]
+    refused(words, 2, "witnesses are of default control states, and none of its instructions is in one", capsys)

@@ -10,7 +10,16 @@ from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.shard import SPENT, Exhausted, PartResult, ShardResult, Unit
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.counts import ERRORS
-from mmaprobe.evidence.files import FileValue, check_seal, json_text, parse_json, sealed, write_new
+from mmaprobe.evidence.files import (
+    FileIsThereError,
+    FileValue,
+    check_place,
+    check_seal,
+    json_text,
+    parse_json,
+    sealed,
+    write_new,
+)
 from mmaprobe.evidence.records_json import mismatch_from_json, mismatch_to_json
 from mmaprobe.evidence.store import MANIFEST, Header, read_manifest
 from mmaprobe.showing import counted, mismatches_in
@@ -20,6 +29,8 @@ SCHEMA = 1
 """Of a shard's file."""
 KIND = "mmaprobe shard"
 SUFFIX = ".shard.json"
+ADVICE = "choose another folder with --out; the shards that are there are kept"
+"""What to do where a shard cannot be written."""
 SHARDS = "shards"
 """The folder of a campaign's shards inside its evidence."""
 
@@ -29,13 +40,19 @@ def shard_name(shard: Shard) -> str:
     return f"{shard.number:05d}-of-{shard.of:05d}{SUFFIX}"
 
 
+def check_shard_place(shard: Shard, folder: Path) -> None:
+    """Before a shard is run: UsageError where one is there already, CannotWriteError where none can be written."""
+    path = folder / shard_name(shard)
+    if path.exists():
+        raise FileIsThereError(f"{path} is there already, and such a file never changes; choose another --out")
+    check_place(path, ADVICE)
+
+
 def write_shard(result: ShardResult, folder: Path) -> Path:
     """Put a shard's result into a folder; UsageError where there is one of it already, CannotWriteError."""
     path = folder / shard_name(result.shard)
     document = sealed(shard_to_json(result))
-    write_new(
-        path, json_text(document).encode(), "choose another folder with --out; the shards that are there are kept"
-    )
+    write_new(path, json_text(document).encode(), ADVICE)
     return path
 
 
