@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,3 +158,23 @@ def test_witnesses_of_no_default_state_are_no_recording(tmp_path: Path, capsys: 
     plan.write_text('instructions = ["x86.dpps{ftz}"]\nwitnesses = true\nleast_instructions = 1\n')
     words = ["validate", X86, X86, "--plan", str(plan), "--seed", "1"]
     refused(words, 2, "witnesses are of default control states, and none of its instructions is in one", capsys)
+
+
+@pytest.mark.parametrize(("said", "shard_of"), [("", ""), ("", "0/1"), ("witnesses = true\n", "0/2")])
+def test_what_a_campaign_that_keeps_nothing_found_is_asked_again_by_one_command(
+    said: str, shard_of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "p.toml"
+    plan.write_text(PLAN + said)
+    words = ["validate", WRONG, X86, "--plan", str(plan), "--seed", "1", *["--shard", shard_of][: 2 * bool(shard_of)]]
+    assert main(words) == 1
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if "; again: " in each)
+    again = shlex.split(line.partition("; again: ")[2])
+    assert again[0] == "mmaprobe"
+    assert main(again[1:]) == 1
+
+
+def test_a_shard_says_what_ended_it(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = f"misbehaving:crash?of={X86}&after=3"
+    assert main(["validate", broken, X86, DPPS, "--plan", "quick", "--seed", "1", "--shard", "0/2"]) == 5
+    assert f"{DPPS}: {broken}: {DPPS} broke down: RuntimeError" in capsys.readouterr().out

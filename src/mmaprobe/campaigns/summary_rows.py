@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.campaigns.campaign import Campaign, CampaignRow
+from mmaprobe.campaigns.campaign import Campaign, CampaignRow, rows_of
+from mmaprobe.campaigns.shard import ShardResult
 from mmaprobe.campaigns.shard_file import exhausted_json
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
-from mmaprobe.report.mismatches import in_short, part_command
+from mmaprobe.report.mismatches import again_command, in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
@@ -45,9 +46,22 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
     )
 
 
+def shard_lines(result: ShardResult) -> Iterator[str]:
+    """What is wrong with a shard's instructions, a line each."""
+    rows = [_row(row, result.device.name, "") for row in rows_of(result.done, set())]
+    yield from (f"{row.instruction}: {row.detail}" for row in rows if row.detail)
+
+
+def _detail(row: CampaignRow, device: str, evidence: str) -> str:
+    """Why a row is not equal: what ended it, else its first mismatch with the command that asks it again."""
+    if row.error or row.summary is None or not row.summary.examples:
+        return row.error
+    first = row.summary.examples[0]
+    kept = part_command(Path(evidence), row.instruction, device) if evidence else again_command(row.summary, first)
+    return f"{in_short(first)}; again: {kept}"
+
+
 def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
-    again = f"; again: {part_command(Path(evidence), row.instruction, device)}" if evidence else ""
-    examples = row.summary.examples if row.summary is not None else ()
     return InstructionRow(
         instruction=row.instruction,
         outcome=OUTCOMES.get(row.exit_code, "inconclusive"),
@@ -55,7 +69,7 @@ def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
         mismatches=row.mismatches,
         seconds=row.summary.seconds if row.summary is not None else 0.0,
         coverage=row.summary.coverage if row.summary is not None else NO_CELLS,
-        detail=row.error or (in_short(examples[0]) + again if examples else ""),
+        detail=_detail(row, device, evidence),
     )
 
 

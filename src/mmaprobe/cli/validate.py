@@ -261,6 +261,7 @@ def _say(campaign: Campaign, evidence: str, told: Told) -> int:
 
 def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
     from mmaprobe.campaigns.shard_file import shard_name, shard_to_json
+    from mmaprobe.campaigns.summary_rows import shard_lines
 
     if as_json:
         emit(shard_to_json(result))
@@ -271,4 +272,6 @@ def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
         f"shard {result.shard} of plan {result.plan['name']}: {mismatches_in(result.mismatches, result.vectors)}, "
         f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}",
     )  # fmt: skip
+    for line in shard_lines(result):
+        out().print(line)
     return result.exit_code
