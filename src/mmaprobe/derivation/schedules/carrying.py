@@ -10,7 +10,7 @@ import numpy as np
 from mmaprobe.derivation.schedules.cuts import ORDERS, Order, rules
 from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.orders import order_of
-from mmaprobe.derivation.schedules.pairs import ClassView
+from mmaprobe.derivation.schedules.pairs import ClassView, joint
 from mmaprobe.derivation.schedules.search import OrderRead, ask_grid, read_order, sampled
 from mmaprobe.errors import UsageError
 from mmaprobe.parameters.schedule import GemmKernel, Ranges
@@ -54,6 +54,7 @@ class Carried:
     def settle(self) -> None:
         """Ask other K until the kernels left foretell the same at all of them; none may be left."""
         k = self.readings[0].k
+        self._hear(k)
         for factor in FACTORS:
             if self.living and max(len(each.ranges.sizes(self.readings[-1].k)) for each in self.living) < 3:
                 self._read(min(factor * k + 3, max(LARGEST, k)))
@@ -64,6 +65,15 @@ class Carried:
             if not self._ask(at, groups):
                 self._spent.add(at)
         self.living.sort(key=plainness)
+
+    def _hear(self, k: int) -> None:
+        """Calls at other K that were made for other classes."""
+        for at, told in self._view.overheard().items():
+            pairs = joint(told)
+            left = [] if at == k or pairs.misfits or not len(pairs) else fitting(self.living, OrderRead(at, pairs, ()))
+            if left:
+                self.living = left
+                self.readings.append(OrderRead(at, pairs, (left[0],)))
 
     def _read(self, k: int) -> None:
         """The order at a larger K, from the beginning; rules are those that both K leave."""

@@ -119,9 +119,9 @@ def _by_sizes(other: GemmKernel, readings: Sequence[OrderRead]) -> str:
 
 
 def _by_values(other: GemmKernel, asked: Sequence[EqualRows], mask: NDArray[np.bool_], formats: Formats) -> str:
-    for number, each in enumerate(asked):
-        value, wanted = computed(other, formats, [each])[0], int(each.d[mask][0])
-        if value != wanted:
+    i, j = np.unravel_index(np.argmax(mask), mask.shape)
+    for number, (each, value) in enumerate(zip(asked, computed(other, formats, asked), strict=True)):
+        if value != (wanted := int(each.d[i, j])):
             return f"call {number + 1} of equal rows is {wanted:#x}, not {value:#x}"
     return ""
 

@@ -11,12 +11,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.derivation.schedules.answers import computed
 from mmaprobe.derivation.schedules.carrying import Carried
 from mmaprobe.derivation.schedules.certificate import FieldNeighbour
 from mmaprobe.derivation.schedules.dealings import fits
 from mmaprobe.derivation.schedules.holding import Held, hold
 from mmaprobe.derivation.schedules.integers import identify_integers
-from mmaprobe.derivation.schedules.pairs import ClassView, view_of
+from mmaprobe.derivation.schedules.pairs import ClassView, Heard, view_of
 from mmaprobe.derivation.schedules.quantising import identify_quantised
 from mmaprobe.derivation.schedules.regions import Map, fit_regions, kernels_by_length
 from mmaprobe.derivation.schedules.search import OrderRead, read_order
@@ -25,9 +26,19 @@ from mmaprobe.derivation.schedules.stepping import find_stepped, holds_at_edges
 from mmaprobe.derivation.schedules.values import Formats, agreeing, filled_up, telling
 from mmaprobe.devices.products import MatrixProduct
 from mmaprobe.errors import UsageError
+from mmaprobe.operands.batch import Bits
 from mmaprobe.parameters.schedule import GemmKernel, Region, Schedule, Scope
 from mmaprobe.probing.gemm.calls import CallsSpentError, Hearing, ProductCalls
-from mmaprobe.probing.gemm.elements import EqualRows, ask_equal_rows, classes, value_rows
+from mmaprobe.probing.gemm.elements import (
+    SPREADS,
+    EqualRows,
+    MixedRows,
+    ask_equal_rows,
+    ask_mixed_rows,
+    classes,
+    draw_rows,
+    value_rows,
+)
 from mmaprobe.probing.gemm.manners import MannerFinding, ask_manners
 from mmaprobe.probing.gemm.soundness import check_soundness
 from mmaprobe.showing import counted
@@ -42,13 +53,21 @@ BISECTED = 48
 """Shapes in between at most that are looked at for where kernels end."""
 RULES = 4
 """Rules that are tried one after the other where answers for the neighbours of one refute it."""
-MATCHED = 2
-"""Calls of these by which elements of other shapes are told to be of a known kernel."""
+APART = 2
+"""Calls of equal rows by which elements of one order are told apart first."""
+MIXED = 4
+"""Different rows, and columns, of a call that tells which known kernel elements are of."""
+DRAWN = 24
+"""Times at most that these are drawn until all known kernels answer each pair in other bits."""
+DOUBTS = 3
+"""Calls at most by which this is told, where an element is what several of them answer."""
 EDGES = ((31, 31), (17, -13))
 """What is added to M and N for other shapes whose elements are looked at, so that no piece of an axis is missed."""
 OTHERS = ((37, 53), (23, 61), (7, 5), (3, 18), (29, 700), (20, 900), (650, 12))
 """Small, wide and high shapes that are looked at too."""
 
+Rows = tuple[list[Bits], list[Bits]]
+"""Rows x and columns y."""
 Status = Literal["exact", "bounded", "wrong"]
 
 
@@ -145,6 +164,8 @@ class _Search:
         self._rows = value_rows(calls, k, rng)
         self._maps: dict[tuple[int, int], Map] = {}
         self._apart: dict[tuple[int, int], str] = {}
+        self._heard: dict[tuple[int, ...], Heard] = {}
+        self._apart_by: tuple[list[GemmKernel], Rows] | None = None
 
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
@@ -194,15 +215,13 @@ class _Search:
         """The kernels of all elements at one shape; those that are new are read there."""
         self._calls.say(f"elements of one order at {m} x {n}")
         try:
-            asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:MATCHED]]
+            number = self._known(m, n)
+            if (number >= 0).all():
+                self._maps[m, n] = number
+                return
+            asked = self._equal_rows(number < 0)
         except UsageError:
             return  # the product has no such shape
-        number = self._known(asked)
-        if number.min() == number.max() >= 0 and self._maps:  # a D of one kernel, which no other element contradicts
-            asked.append(ask_equal_rows(self._calls, m, n, *self._rows[MATCHED]))
-            number = self._known(asked)
-        if (number < 0).any():
-            asked += [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[len(asked) :]]
         groups = classes(asked)
         for each in np.unique(groups[number < 0]):
             mask = groups == each
@@ -213,25 +232,68 @@ class _Search:
             self._found.kinds.append(self._read(mask, asked))
         self._maps[m, n] = number
 
-    def _known(self, asked: Sequence[EqualRows]) -> NDArray[np.intp]:
-        """Of each element the number of the known kernel that computes it; -1: none."""
-        number = np.full(asked[0].d.shape, -1, np.intp)
-        for index, kind in enumerate(self._found.kinds):
-            if kind.kernel is not None:
-                number[self._of(kind, asked)] = index
-        return number
+    def _equal_rows(self, unknown: NDArray[np.bool_]) -> list[EqualRows]:
+        """Calls of equal rows of every kind of values: two tell classes apart; of the others one call asks all, if the
+        unknown elements of a class answer alike there."""
+        m, n = unknown.shape
+        asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:APART]]
+        xs, ys = zip(*self._rows[APART:], strict=True)
+        in_turn = (np.arange(count) % len(xs) for count in (m, n))
+        number = np.unique(np.where(unknown, classes(asked), -1), return_inverse=True)[1].reshape(m, n)
+        mixed = ask_mixed_rows(self._calls, xs, ys, *in_turn).apart(number - int(not unknown.all()))
+        return asked + (mixed or [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[APART:]])
 
-    def _of(self, kind: ElementClass, asked: Sequence[EqualRows]) -> NDArray[np.bool_]:
-        """The elements that a known kernel computes."""
-        at = np.argwhere(kind.mask)[0]
-        same: NDArray[np.bool_] = np.logical_and.reduce(
-            [each.d == first.d[at[0], at[1]] for each, first in zip(asked, kind.asked, strict=False)]
-        )
-        return same
+    def _known(self, m: int, n: int) -> NDArray[np.intp]:
+        """Of each element the number of the known kernel that computes it; -1: none."""
+        number = np.full((m, n), -1, np.intp)
+        kernels = [(index, kind.kernel) for index, kind in enumerate(self._found.kinds) if kind.kernel is not None]
+        if not kernels:
+            return number
+        rows, gives = self._rows_apart([kernel for _, kernel in kernels]), np.ones((len(kernels), m, n), bool)
+        for _ in range(DOUBTS):
+            places = (self._rng.integers(0, MIXED, count) for count in (m, n))
+            gives &= self._giving(kernels, ask_mixed_rows(self._calls, *rows, *places))
+            if (gives.sum(0) < 2).all():
+                break
+            rows = self._drawn()
+        return np.where(gives.any(0), np.array([index for index, _ in kernels])[gives.argmax(0)], -1)
+
+    def _giving(self, kernels: Sequence[tuple[int, GemmKernel]], asked: MixedRows) -> NDArray[np.bool_]:
+        """(kernels, M, N): which kernels give which elements."""
+        crossed = [self._crossed(kernel, asked.xs, asked.ys) for _, kernel in kernels]
+        return np.stack([asked.d == each[asked.of_row][:, asked.of_column] for each in crossed])
+
+    def _drawn(self, number: int = 0) -> Rows:
+        """A few x and y of random values."""
+        spread = SPREADS[number % len(SPREADS)]
+        drawn = [draw_rows(self._calls, self._k, self._rng, spread) for _ in range(MIXED)]
+        return [x for x, _ in drawn], [y for _, y in drawn]
+
+    def _rows_apart(self, kernels: Sequence[GemmKernel]) -> Rows:
+        """A few x and y of which every pair is answered in other bits by each of these kernels, if such are found: an
+        element of a kernel that is not known answers some of the pairs as none of them does."""
+        if self._apart_by is not None and self._apart_by[0] == kernels:
+            return self._apart_by[1]
+        best, least = None, -1
+        for number in range(DRAWN):
+            rows = self._drawn(number)
+            every = np.stack([self._crossed(each, *rows).ravel() for each in kernels])
+            apart = sum(len(np.unique(column)) for column in every.T)
+            if apart > least:
+                best, least = rows, apart
+            if apart == every.size:
+                break
+        assert best is not None
+        self._apart_by = [*kernels], best
+        return best
+
+    def _crossed(self, kernel: GemmKernel, xs: Sequence[Bits], ys: Sequence[Bits]) -> Bits:
+        """What a kernel answers of every x and y."""
+        return computed(kernel, self._formats, np.stack(xs), np.ascontiguousarray(np.stack(ys).T))
 
     def _read(self, mask: NDArray[np.bool_], asked: list[EqualRows]) -> ElementClass:
         """The kernel of a class of elements: steps of one product where they give its bits, else primitives."""
-        view = view_of(self._calls, mask, self._k)
+        view = view_of(self._calls, mask, self._k, self._heard.setdefault(mask.shape, Heard()))
         kind = ElementClass(mask, mask.shape, asked, [], None)
         why = self._read_products(kind, view)
         if kind.kernel is None:

@@ -12,6 +12,7 @@ from mmaprobe.derivation.schedules.orders import Numbers
 from mmaprobe.errors import UsageError
 from mmaprobe.operands.batch import Bits
 from mmaprobe.probing.gemm.calls import Asked, ProductCalls
+from mmaprobe.probing.gemm.elements import distinct_rows
 from mmaprobe.probing.gemm.paired import PairedRoom, paired_masks, paired_room
 from mmaprobe.probing.gemm.sizes import (
     UNASKED,
@@ -24,6 +25,9 @@ from mmaprobe.probing.gemm.sizes import (
     read_counts,
     window,
 )
+
+MOST_KEYS = 1 << 24
+"""Keys up to this one are looked up in a table; larger ones are sorted."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,18 @@ def joint(parts: Sequence[Pairs]) -> Pairs:
     """All of them, every pair once, the smaller lane first."""
     p, q, size = (np.concatenate([getattr(each, name) for each in parts]) for name in ("p", "q", "size"))
     low, high = np.minimum(p, q), np.maximum(p, q)
-    k = int(high.max()) + 1 if len(high) else 1
-    _, first = np.unique(low * k + high, return_index=True)
+    first = _first(low * (int(high.max(initial=0)) + 1) + high)
     return Pairs(low[first], high[first], size[first], sum(each.misfits for each in parts))
+
+
+def _first(keys: Numbers) -> NDArray[np.intp]:
+    """Where each key stands first, by the smallest key first."""
+    size = int(keys.max(initial=0)) + 1
+    if size > MOST_KEYS:
+        return np.unique(keys, return_index=True)[1]
+    place = np.full(size, -1, np.int32)
+    place[keys[::-1]] = np.arange(len(keys), dtype=np.int32)[::-1]  # of a key that comes again the last is kept
+    return place[place >= 0].astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -83,25 +96,74 @@ class StepTable:
         return found
 
 
+@dataclass(frozen=True)
+class Grid:
+    """A call that asks grids of pairs: lane p of each place along one side, lane q and part of each along the other,
+    and the count of every element, the first side being rows."""
+
+    p: Numbers
+    q: Numbers
+    part: Numbers
+    counts: Numbers
+
+    def tally(self, mask: NDArray[np.bool_]) -> Numbers:
+        """Of each element of a mask that was asked: lanes p and q, the part, and the count."""
+        i, j = np.nonzero(mask & (self.counts != UNASKED))
+        return np.stack([self.p[i], self.q[j], self.part[j], self.counts[i, j]])
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What calls of grids at one K were answered by all elements, whichever class they were made for."""
+
+    k: int
+    parts: int
+    turned: bool
+    grids: tuple[Grid, ...]
+
+    def pairs(self, mask: NDArray[np.bool_]) -> Pairs:
+        """Sizes that elements of a mask (M, N) tell."""
+        mask = mask.T if self.turned else mask
+        return _of_parts(self.k, np.concatenate([each.tally(mask) for each in self.grids], axis=1), self.parts)
+
+
+@dataclass
+class Heard:
+    """Calls at one shape that every class of elements there has answered: grids, and matrices of tiny values."""
+
+    grids: list[Hearing] = field(default_factory=list)
+    tiny: list[Asked] = field(default_factory=list)
+
+
 @dataclass
 class ClassView:
     """The elements of one class at one shape, asked through rows and columns that are wholly of the class.
 
-    ``mask`` (M, N) are its elements; ``rows`` and ``columns`` the largest part of it that is a grid.
+    ``mask`` (M, N) are its elements; ``rows`` and ``columns`` the largest part of it that is a grid.  ``heard``: calls
+    that were made for other classes, too.
     """
 
     calls: ProductCalls
     mask: NDArray[np.bool_]
+    heard: Heard = field(default_factory=Heard)
     rows: NDArray[np.intp] = field(init=False)
     columns: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._before = len(self.heard.grids)
         best = 0
-        for pattern in np.unique(self.mask[self.mask.any(1)], axis=0):
+        for pattern in self.mask[distinct_rows(self.mask)[0]]:
             rows = np.flatnonzero(self.mask[:, pattern].all(1))
             if best < len(rows) * int(pattern.sum()):
                 best = len(rows) * int(pattern.sum())
                 self.rows, self.columns = rows, np.flatnonzero(pattern)
+
+    def overheard(self) -> dict[int, list[Pairs]]:
+        """What calls that were made for other classes tell of this one, by K."""
+        found = dict[int, list[Pairs]]()
+        for each in self.heard.grids[: self._before]:
+            found.setdefault(each.k, []).append(each.pairs(self.mask))
+        return found
 
     def sides(self, k: int) -> tuple[int, int]:
         """How many lanes one call asks along the longer side, and along the shorter one."""
@@ -153,25 +215,28 @@ class ClassView:
             p = long[i : i + most]
             live = live_parts(self.calls, k, p)
             q, part = np.repeat(short, len(live)), np.tile(np.arange(len(live)), len(short))
-            tallies = [
+            grids = [
                 self._call(k, p, q[j : j + len(across)], part[j : j + len(across)], live)
                 for j in range(0, len(q), len(across))
             ]
-            found.append(_of_parts(k, np.concatenate(tallies, axis=1), len(live)))
+            self.heard.grids.append(Hearing(k, len(live), self._turned, tuple(grids)))
+            found.append(self.heard.grids[-1].pairs(self.mask))
         return joint(found)
 
-    def _call(self, k: int, p: Numbers, q: Numbers, part: Numbers, live: NDArray[np.bool_]) -> Numbers:
-        """Of each element of the class that was asked: lanes p and q, the part, and the count."""
+    def _call(self, k: int, p: Numbers, q: Numbers, part: Numbers, live: NDArray[np.bool_]) -> Grid:
+        """One call: places outside of the class's grid have these lanes, too, for what other classes answer."""
         sides = self.mask.T.shape if self._turned else self.mask.shape
         (along, across), numbers = self._sides, np.arange(len(q))
-        at_p, at_q = np.resize(p, sides[0]), np.resize(numbers, sides[1])
-        at_p[along], at_q[across] = np.resize(p, len(along)), np.resize(numbers, len(across))
+        at_p, at_q = _mixed(p, sides[0]), _mixed(numbers, sides[1])
+        at_p[along], at_q[across] = _mixed(p, len(along)), _mixed(numbers, len(across))
         shown = None if len(live) == 1 else live[part[at_q]]
         counts = read_counts(self.calls, k, at_p, q[at_q], shown, self._turned)
-        i, j = np.nonzero(self.mask & (counts != UNASKED))
-        if self._turned:
-            i, j, counts = j, i, counts.T
-        return np.stack([at_p[i], q[at_q[j]], part[at_q[j]], counts[i, j]])
+        return Grid(at_p, q[at_q], part[at_q], counts.T if self._turned else counts)
+
+
+def _mixed(lanes: Numbers, count: int) -> Numbers:
+    """So many places with all of these in turn, in no order that periods of an axis share."""
+    return np.resize(lanes, count)[np.random.default_rng(count).permutation(count)]
 
 
 def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
@@ -179,7 +244,8 @@ def _of_parts(k: int, tallies: Numbers, parts: int) -> Pairs:
     p, q, part, count = tallies
     misfits = int((count == UNREAD).sum())
     p, q, part, count = tallies[:, count != UNREAD]
-    keys, first = np.unique((p * k + q) * parts + part, return_index=True)
+    first = _first((p * k + q) * parts + part)
+    keys = ((p * k + q) * parts + part)[first]
     whole = np.flatnonzero(keys % parts == 0)
     whole = whole[whole + parts <= len(keys)]
     whole = whole[keys[whole + parts - 1] == keys[whole] + parts - 1]
@@ -266,7 +332,7 @@ class PairedView(ClassView):
         return StepTable(tuple(asked), call, i, j)
 
 
-def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int) -> ClassView:
+def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard) -> ClassView:
     """The elements of a class, asked in grids of pairs or, where the formats have no room for that, pair by pair.
 
     UsageError where they have no room for this either.
@@ -275,5 +341,5 @@ def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int) -> ClassView:
         window(calls, k)
     except UsageError:
         paired_room(calls)
-        return PairedView(calls, mask)
-    return ClassView(calls, mask)
+        return PairedView(calls, mask, heard)
+    return ClassView(calls, mask, heard)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.parameters.schedule import Bands, Ranges, Region
+from mmaprobe.probing.gemm.elements import distinct_rows
 
 Map = NDArray[np.intp]
 """Of each element of one D (M, N) the number of its kernel."""
@@ -62,7 +63,7 @@ def _labels(axis: Axis, length: int, least: int) -> Labels:
             count = min(left // size, 1) if number < len(axis.lead) else left // size
             first = ((index > 0) * NUMBERS + number) * PLACES
             if count:
-                found.append(np.broadcast_to(np.arange(first, first + size), (count, size)).ravel())
+                found.append(first + np.arange(count * size) % size)
                 left -= count * size
     return np.concatenate(found)
 
@@ -168,7 +169,7 @@ def _leasts(axis: Axis, masks: Sequence[NDArray[np.bool_]]) -> Iterator[int]:
 def _chosen(axis: Axis, masks: Sequence[NDArray[np.bool_]], least: int) -> set[int]:
     """The labels of all places that are chosen; none where one of them is of another place, too."""
     chosen, others = set[int](), set[int]()
-    for mask in masks:
+    for mask in sorted(masks, key=len):
         labels = axis.labels(len(mask), least)
         chosen.update(labels[mask].tolist())
         others.update(labels[~mask].tolist())
@@ -179,15 +180,16 @@ def _chosen(axis: Axis, masks: Sequence[NDArray[np.bool_]], least: int) -> set[i
 
 def _fitting(maps: Sequence[Map], blocks: Sequence[Ranges]) -> Iterator[Axis]:
     """Ways to cut the rows under which rows of one label are alike in every map."""
-    kinds = [np.unique(each, axis=0, return_inverse=True)[1].ravel() for each in maps]
+    kinds = [distinct_rows(each)[1] for each in maps]
     for axis in _axes(blocks):
         if all(_alike(axis.labels(len(kind)), kind) for kind in kinds):
             yield axis
 
 
 def _alike(labels: Labels, kinds: NDArray[np.intp]) -> bool:
-    both = np.unique(labels * (int(kinds.max()) + 1) + kinds)
-    return len(both) == len(np.unique(labels))
+    kind = np.empty(int(labels.max()) + 1, np.intp)
+    kind[labels] = kinds
+    return bool((kind[labels] == kinds).all())
 
 
 def _axes(blocks: Sequence[Ranges]) -> Iterator[Axis]:

@@ -36,7 +36,11 @@ class OrderRead:
 
 
 def read_order(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> OrderRead:
-    """Ask until the kernels left are alike at this K and foretell a call of random pairs."""
+    """Ask until the kernels left are alike at this K and foretell a call of random pairs, which may be one that was
+    made for other elements."""
+    overheard = _overheard(view, k, fmt, rng)
+    if overheard is not None:
+        return overheard
     pairs = survey(view, k)
     for _ in range(ROUNDS):
         living = [] if pairs.misfits else kernels(cuts(pairs, k), pairs, fmt, rng)
@@ -48,6 +52,18 @@ def read_order(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> O
         if not told.misfits and all(fits(each, told, k) for each in living):
             return OrderRead(k, pairs, tuple(living))
     return OrderRead(k, pairs, ())
+
+
+def _overheard(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> OrderRead | None:
+    """The order by calls that were made for other classes, the last of which is foretold; None where they tell none."""
+    heard = [each for each in view.overheard().get(k, []) if len(each)]
+    if len(heard) < 2 or any(each.misfits for each in heard):
+        return None
+    told, last = joint(heard[:-1]), heard[-1]
+    living, pairs = apart(view, k, kernels(cuts(told, k), told, fmt, rng), told, rng)
+    if not living or not all(fits(each, last, k) for each in living):
+        return None
+    return OrderRead(k, joint([pairs, last]), tuple(living))
 
 
 def apart(

@@ -44,20 +44,20 @@ def _less(k: int, width: int) -> list[int]:
     return [less for less in (1, width // 2, width - 1) if 0 < less < k - 1][:3]
 
 
-def ask_one(answers: ClassAnswers, values: tuple[Bits, Bits]) -> bool:
-    """Ask A and B, their rows and columns again and again until D is full; False where the product has no such K."""
+def ask_one(answers: ClassAnswers, values: tuple[Bits, Bits]) -> Asked | None:
+    """Ask A and B, their rows and columns again and again until D is full; None where the product has no such K."""
     calls, (m, n) = answers.view.calls, answers.view.mask.shape
     a, b = values
-    rows, columns = np.zeros(m, np.intp), np.zeros(n, np.intp)
+    rows, columns = (np.resize(np.arange(len(each)), count) for each, count in ((a, m), (b.T, n)))
     rows[answers.view.rows] = np.resize(np.arange(len(a)), len(answers.view.rows))
     columns[answers.view.columns] = np.resize(np.arange(b.shape[1]), len(answers.view.columns))
     a, b = np.ascontiguousarray(a[rows]), np.ascontiguousarray(b[:, columns])
     try:
-        d = calls.ask(a, b)
+        asked = Asked(a, b, calls.ask(a, b))
     except UsageError:
-        return False
-    answers.add([Asked(a, b, d)])
-    return True
+        return None
+    answers.add([asked])
+    return asked
 
 
 def telling(
@@ -83,7 +83,7 @@ def left_by_values(
     left = answers.agreeing(living)
     while len(left) > 1:
         found = telling(left[0], left[1:], answers, k, rng)
-        if found is None or not ask_one(answers, found):
+        if found is None or ask_one(answers, found) is None:
             break
         before, left = left, answers.agreeing(left)
         if len(left) == len(before):
@@ -98,4 +98,4 @@ def refuted_by_values(
     if said := answers.miss(other):
         return said
     found = telling(kernel, [other], answers, k, rng)
-    return answers.miss(other) if found is not None and ask_one(answers, found) else ""
+    return answers.miss(other) if found is not None and ask_one(answers, found) is not None else ""

@@ -46,7 +46,11 @@ def holds_at_edges(kernel: GemmKernel, view: ClassView, formats: Formats, k: int
     """Whether a kernel of single products gives the bits of tiny values, by which primitives that add one product after
     the other are told from it; True where there are none."""
     answers = ClassAnswers(view, formats)
-    ask_one(answers, drawn(view.calls, "tiny", (SIDE, SIDE, k), rng))
+    if view.heard.tiny:
+        answers.add(view.heard.tiny)
+    else:
+        asked = ask_one(answers, drawn(view.calls, "tiny", (SIDE, SIDE, k), rng))
+        view.heard.tiny += [] if asked is None else [asked]
     missed = answers.miss(kernel)
     return not (missed and any(candidates(formats.a, formats.b, to) for to in formats.sums))
 

@@ -82,9 +82,16 @@ def variants(kernel: GemmKernel, formats: Formats) -> Iterator[GemmKernel]:
 
 
 def computed(kernel: GemmKernel, formats: Formats, asked: Sequence[EqualRows]) -> list[int]:
-    """The element that each call's x and y give by a kernel."""
-    model = Gemm(formats.alone(kernel))
-    return [int(model.run(each.x[None, None], each.y[None, :, None])[0, 0, 0]) for each in asked]
+    """The element that each call's x and y give by a kernel; calls of one K are computed together."""
+    model, found = Gemm(formats.alone(kernel)), [0] * len(asked)
+    by_k = dict[int, list[int]]()
+    for number, each in enumerate(asked):
+        by_k.setdefault(len(each.x), []).append(number)
+    for numbers in by_k.values():
+        x, y = np.stack([asked[i].x for i in numbers]), np.stack([asked[i].y for i in numbers])
+        for i, d in zip(numbers, model.run(x[:, None], y[:, :, None])[:, 0, 0].tolist(), strict=True):
+            found[i] = d
+    return found
 
 
 def agreeing(
@@ -92,11 +99,7 @@ def agreeing(
 ) -> list[GemmKernel]:
     """The variants of a kernel that give the bits of every call in these elements."""
     wanted = [_one(each.d[mask]) for each in asked]
-    found = []
-    for variant in variants(kernel, formats):
-        if all(value == bits for value, bits in zip(_lazily(variant, formats, asked), wanted, strict=True)):
-            found.append(variant)
-    return found
+    return [variant for variant in variants(kernel, formats) if computed(variant, formats, asked) == wanted]
 
 
 def telling(
@@ -165,11 +168,6 @@ def filled_up(
         seen = _one(asked[-1].d[mask])
         living = [each for each, value in zip(living, told, strict=True) if value == seen]
     return living, asked
-
-
-def _lazily(kernel: GemmKernel, formats: Formats, asked: Sequence[EqualRows]) -> Iterator[int]:
-    for each in asked:
-        yield computed(kernel, formats, [each])[0]
 
 
 def _one(bits: Bits) -> int | None:

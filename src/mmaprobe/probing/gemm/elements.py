@@ -6,7 +6,9 @@ negative on another lane, so that D is nothing but what the additions rounded of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,33 @@ class EqualRows:
     x: Bits
     y: Bits
     d: Bits
+
+
+@dataclass(frozen=True)
+class MixedRows:
+    """One call of several values: row i of A is ``xs[of_row[i]]``, column j of B ``ys[of_column[j]]``, and d is D."""
+
+    xs: tuple[Bits, ...]
+    ys: tuple[Bits, ...]
+    of_row: CLASSES
+    of_column: CLASSES
+    d: Bits
+
+    def apart(self, number: CLASSES) -> list[EqualRows] | None:
+        """What calls of equal rows would answer, of each x with its own y, if all elements of a class ``number`` (M, N)
+        answer alike; 0 of those of class -1.
+
+        None where elements of a class were seen to differ, or it has none in such a row and column."""
+        own, count = np.arange(len(self.xs)), int(number.max()) + 2
+        seen = (number + 1) * len(self.xs) * len(self.ys) + self.of_row[:, None] * len(self.ys) + self.of_column
+        told = np.zeros(count * len(self.xs) * len(self.ys), self.d.dtype)
+        there = np.zeros(len(told), bool)
+        told[seen], there[seen] = self.d, True
+        table, asked = (each.reshape(count, len(self.xs), len(self.ys)) for each in (told, there))
+        if not asked[1:, own, own].all() or (told[seen] != self.d)[number >= 0].any():
+            return None
+        table[0] = 0
+        return [EqualRows(self.xs[i], self.ys[i], table[:, i, i][number + 1]) for i in own]
 
 
 def value_rows(calls: ProductCalls, k: int, rng: np.random.Generator) -> list[tuple[Bits, Bits]]:
@@ -127,6 +156,14 @@ def ask_equal_rows(calls: ProductCalls, m: int, n: int, x: Bits, y: Bits) -> Equ
     return EqualRows(x, y, d)
 
 
+def ask_mixed_rows(
+    calls: ProductCalls, xs: Sequence[Bits], ys: Sequence[Bits], of_row: CLASSES, of_column: CLASSES
+) -> MixedRows:
+    """D of a row for every number of ``of_row``, and of a column for every one of ``of_column``."""
+    d = calls.ask(np.stack(xs)[of_row], np.ascontiguousarray(np.stack(ys)[of_column].T))
+    return MixedRows(tuple(xs), tuple(ys), of_row, of_column, d)
+
+
 def draw(calls: ProductCalls, count: int, rng: np.random.Generator, spread: int, operand: str) -> Bits:
     """So many random numbers of an operand's format, of magnitudes about 1 that far apart."""
     fmt = calls.a if operand == "a" else calls.b
@@ -137,12 +174,26 @@ def draw(calls: ProductCalls, count: int, rng: np.random.Generator, spread: int,
 
 def classes(answers: list[EqualRows]) -> CLASSES:
     """For each element of D the number of its class: those alike in all answers; the largest class is 0."""
-    number = np.zeros(answers[0].d.shape, np.intp)
+    rows, of_row = distinct_rows(np.concatenate([each.d for each in answers], axis=1))
+    columns, of_column = distinct_rows(np.concatenate([each.d for each in answers]).T)
+    number = np.zeros((len(rows), len(columns)), np.intp)
     for each in answers:
-        _, values = np.unique(each.d, return_inverse=True)
+        _, values = np.unique(each.d[np.ix_(rows, columns)], return_inverse=True)
         pair = number * (values.max() + 1) + values.reshape(number.shape)
         number = np.unique(pair, return_inverse=True)[1].reshape(number.shape)
-    order = np.argsort(-np.bincount(number.ravel()), kind="stable")
+    every = number[of_row][:, of_column]
+    order = np.argsort(-np.bincount(every.ravel()), kind="stable")
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    return rank[number]
+    return rank[every]
+
+
+def distinct_rows(table: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of a table (rows, columns) that are none before them, and of each row its number among these.
+
+    The bits of rows are compared, and a row is read once: few rows of a product of millions of elements are distinct.
+    """
+    numbers = dict[bytes, int]()
+    found = [numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(table)]
+    of_row = np.array(found, np.intp)
+    return np.unique(of_row, return_index=True)[1], of_row

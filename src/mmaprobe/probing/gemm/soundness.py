@@ -20,7 +20,7 @@ def check_soundness(calls: ProductCalls, m: int, n: int, k: int, rng: np.random.
     found = [_leaks(calls, m, n, k, rng), _uncounted(calls, m, n, k)]
     a, b = draw_matrices(calls, (m, n, k), rng, SPREAD)
     d = calls.ask_twice(a, b)
-    if k > 1 and m * n > 1 and len(np.unique(d)) == 1:
+    if k > 1 and m * n > 1 and (d == d[0, 0]).all():
         found.append(f"every element of D is {d[0, 0]:#x}, whatever A and B are")
     return [each for each in found if each]
 
