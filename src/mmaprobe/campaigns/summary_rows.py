@@ -156,7 +156,7 @@ def ends_early(campaign: Campaign) -> Iterator[str]:
     """That the budget ended it, and that it is fewer instructions than the plan wants."""
     if campaign.ended:
         done = of_which(campaign.count - campaign.left, campaign.count, "part", "were")
-        yield f"the budget was spent: {done} compared"
+        yield f"the budget was spent: {done} begun, of which it may have cut the last of each shard short"
     if campaign.few:
         least = campaign.plan["least_instructions"]
         yield f"{counted(campaign.compared, 'instruction')} compared as the plan wants; at least {least} must be"
