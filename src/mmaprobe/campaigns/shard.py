@@ -169,8 +169,13 @@ def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWo
         targets, wide = _countable(plan, targets, (dut, ref))
         absent += wide
     parts = parts_of(plan, targets, recorded_by(dut, ref))
-    if not parts:
+    if not parts and any(type(device) is Replay for device in (dut, ref)):
         raise UsageError(f"plan {plan.name}: a recording is compared on what it holds, so take a plan that has vectors")
+    if not parts:
+        raise UsageError(
+            f"plan {plan.name}: witnesses are of default control states, and none of its instructions is in one, such "
+            f"as {targets[0].id}; take a plan that has vectors"
+        )
     return PlanWork(plan, dut, ref, seed, parts, tuple(absent))
 
 

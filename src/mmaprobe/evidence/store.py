@@ -74,6 +74,12 @@ class Header:
         if not self.run:
             object.__setattr__(self, "run", files.digest_of(files.json_text(self.to_json()).encode())[:12])
 
+    @property
+    def is_campaign(self) -> bool:
+        """Whether it is of a plan on two devices, not of a run: then it is finished where what its plan demands was
+        compared."""
+        return {"reference", "parts"} <= self.settings.keys() and isinstance(self.settings.get("plan"), Mapping)
+
     def to_json(self) -> Json:
         """The header's fields as JSON."""
         return {
