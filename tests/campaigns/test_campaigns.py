@@ -221,8 +221,11 @@ def test_a_budget_that_ends_it_is_an_outcome_of_its_own(tmp_path: Path) -> None:
     ticks = iter(range(10**6))
     some = put_together([("here", run_shard(work(enough), Shard(), minutes=38 / 60, clock=lambda: next(ticks)))])
     assert (some.ended, some.exit_code) == ("budget", 0), list(campaign_lines(some))
-    store = write_campaign(some, tmp_path / "some")
-    assert not store.finished
+    write_campaign(some, tmp_path / "some")
+    store = Store.open(tmp_path / "some")
+    assert (store.finished, store.enough, store.settled) == (False, True, True)
+    write_campaign(campaign, tmp_path / "few")
+    assert not Store.open(tmp_path / "few").settled
 
 
 def test_a_shard_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

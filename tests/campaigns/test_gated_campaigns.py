@@ -77,3 +77,25 @@ def test_another_device_is_no_baseline(words: list[str], tmp_path: Path, capsys:
     other = [words[0], MODEL, *words[2:]]
     assert night(other, tmp_path / "two", "--baseline", tmp_path / "one") == 2
     assert "is of another device: device was mutant:" in capsys.readouterr().err
+
+
+def test_a_night_that_its_budget_ended_is_the_baseline_of_the_next(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `nightly` ends: everything had its least, and what ended with 0 is half a night to no command."""
+    plan = Path(words[4])
+    plan.write_text(plan.read_text().replace("12_000", "10_000_000_000\nleast_vectors = 1_000"))
+    calm = [*words[:2], WRONG, *words[3:], "--budget", "0.05"]
+    assert night(calm, tmp_path / "one") == 0
+    assert "the budget was spent: " in capsys.readouterr().out
+    assert main(["evidence", "verify", str(tmp_path / "one")]) == 0
+    assert "ended by its budget after its least" in capsys.readouterr().out
+    assert main(["evidence", "list", str(tmp_path / "one"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["outcome"] == "equal"
+    assert night(calm, tmp_path / "two", "--baseline", tmp_path / "one") == 0
+    plan.write_text(plan.read_text().replace("1_000\n", "10_000_000_000\n"))
+    assert night(calm, tmp_path / "few") == 4
+    capsys.readouterr()
+    assert main(["evidence", "verify", str(tmp_path / "few")]) == 4
+    assert night(calm, tmp_path / "three", "--baseline", tmp_path / "few") == 2
+    assert "run its plan again with a larger --budget" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -88,8 +88,8 @@ def gate_for(path: Path | None, device: Device, accept: Sequence[str], out: Path
 def read_baseline(path: Path | None, accept: Sequence[str] = ()) -> Store | None:
     """The evidence of a baseline, None where none is named.
 
-    UsageError where it is damaged, of a newer schema, without digests, not finished or empty; and for acceptances
-    beside none.
+    UsageError where it is damaged, of a newer schema, without digests, empty, or neither finished nor ended by a budget
+    after everything had its least; and for acceptances beside none.
     """
     if path is None:
         if accept:
@@ -98,14 +98,18 @@ def read_baseline(path: Path | None, accept: Sequence[str] = ()) -> Store | None
     store = Store.open(path)
     if not store.sealed:
         raise UsageError(f"--baseline {path} was written without digests: nothing shows that it is what was written")
-    if not store.finished:
-        raise UsageError(
-            f"--baseline {path} is not finished: it ended early, or took some steps only; "
-            f"mmaprobe run --resume --out {path} ends it"
-        )
+    if not store.settled:
+        raise UsageError(f"--baseline {path} is not finished: {_unfinished(path, store.header)}")
     if not store.parts:
         raise UsageError(f"--baseline {path} holds no instruction: nothing would be held against it")
     return store
+
+
+def _unfinished(path: Path, header: Header) -> str:
+    """Why a run or a campaign is not, and what ends it."""
+    if isinstance(header.settings.get("plan"), Mapping):
+        return "something had less than the plan's least when it ended; run its plan again with a larger --budget"
+    return f"it ended early, or took some steps only; mmaprobe run --resume --out {path} ends it"
 
 
 def _check_accepted(accept: Sequence[str], facts: RunFacts, device: Device) -> None:

@@ -135,6 +135,11 @@ class Campaign(Showing):
         """What had fewer vectors than the plan's least when the budget was spent."""
         return tuple(row.instruction for row in self.rows if self._below(row) and not row.error)
 
+    @property
+    def enough(self) -> bool:
+        """Whether every instruction that it is about was compared as the plan wants, whatever came out."""
+        return not (self.few or self.below or any(row.error for row in self.rows))
+
     def _below(self, row: CampaignRow) -> bool:
         """One that failed is, and one that was not counted through; else a part that is left may hold what is missing,
         and without one there is no more (of a recording)."""
@@ -315,6 +320,8 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
         store.save(_evidence(row, campaign.exhausts.get(row.instruction)))
     if not campaign.ended:
         store.finish()
+    elif campaign.enough:
+        store.leave()
     return store
 
 

@@ -228,11 +228,11 @@ def _evidence(path: Path) -> Verified:
     told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE] * (PRODUCT not in named.steps)
     if told.exit_code != USAGE:  # what an altered catalog says of an instruction, or no longer says, is nothing
         told.codes += [_standing(named, part) for part in parts.values()]
-    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
+    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.settled or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
     counts = f"{counted(len(parts), 'instruction')}, {mismatches_in(wrong, vectors)}"
     held = "a product" if PRODUCT in named.steps and not parts else counts
-    told.text = f"{'finished' if named.finished else 'partial'}, {held}"
+    told.text = f"{named.ended}, {held}"
     told.text += "" if named.sealed else f"; {UNSEALED}"
     return told
 
