@@ -99,3 +99,36 @@ def test_a_night_that_its_budget_ended_is_the_baseline_of_the_next(
     assert main(["evidence", "verify", str(tmp_path / "few")]) == 4
     assert night(calm, tmp_path / "three", "--baseline", tmp_path / "few") == 2
     assert "run its plan again with a larger --budget" in capsys.readouterr().err
+
+
+def test_a_campaign_is_verified_with_its_shards_and_each_alone(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One digit changed in a shard is 2 where the campaign is verified, its folder of shards, or the file alone."""
+    calm = [*words[:2], WRONG, *words[3:], "--shards", "2"]
+    assert night(calm, tmp_path / "one") == 0
+    shards = tmp_path / "one" / "shards"
+    file = next(iter(sorted(shards.iterdir())))
+    for place in (tmp_path / "one", shards, file):
+        assert main(["evidence", "verify", str(place)]) == 0
+    assert "shard: whole; as it was written" in capsys.readouterr().out
+    file.write_text(file.read_text().replace('"seed": 3', '"seed": 4', 1))
+    for place in (tmp_path / "one", shards, file):
+        assert main(["evidence", "verify", str(place)]) == 2
+        assert "key sha256 is not that of the rest of the file" in capsys.readouterr().out
+    file.write_text('{"kind": "another"}')
+    assert main(["evidence", "verify", str(file)]) == 2
+    assert "no kind of mmaprobe's texts" in capsys.readouterr().err
+
+
+def test_equal_means_the_reference_where_nothing_was_derived(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A campaign derives nothing; its reference may be no model."""
+    page = tmp_path / "page.md"
+    night(words, tmp_path / "one", "--markdown", page)
+    main(["evidence", "show", str(tmp_path / "one")])
+    told = capsys.readouterr().out + page.read_text()
+    assert told.count("the same bits on the device and on its reference") == 3
+    assert "derived from it" not in told
+    assert ", expected 0x" in told

@@ -41,6 +41,7 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         ended="; ".join(ends_early(campaign)),
         failure=INCONCLUSIVE if campaign.few else 0,
         unreached=len(campaign.below),
+        reference=campaign.reference.name,
     )
 
 

@@ -40,6 +40,10 @@ MEANING = (
     "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
     "It is evidence for those vectors, not a proof for all."
 )
+MEANING_OF_TWO = (
+    "Equal means: every vector compared gave the same bits on the device and on its reference. "
+    "It is evidence for those vectors, not a proof for all."
+)
 MEANING_OF_PRODUCT = (
     "Equal means: every element compared had the same bits in the product and by the schedule. "
     "It is evidence for those elements, not a proof for all."
@@ -95,6 +99,7 @@ class RunSummary:
     ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.  ``check``: what is missing
     without a reason, or new, is a failure.  ``least``: so many instructions must be compared.  ``unreached``:
     instructions and control states that had less than the run's minimum of vectors when the budget was spent.
+    ``reference``: the device that it was held against; empty where that was what was derived of it.
     """
 
     device: str
@@ -112,6 +117,12 @@ class RunSummary:
     failure: int = 0
     least: int = 0
     unreached: int = 0
+    reference: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """What *equal* says, in a sentence or two."""
+        return MEANING_OF_TWO if self.reference else MEANING
 
     @property
     def vectors(self) -> int:

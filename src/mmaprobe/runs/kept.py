@@ -45,6 +45,7 @@ def kept_summary(store: Store) -> RunSummary:
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
         steps=tuple(map(step_row, steps)),
+        reference=str(header.settings.get("reference", "")),
         ended="" if store.settled else "it is not finished",
         failure=next((code for code in (DEVICE_FAILED, MISMATCH, INCONCLUSIVE) if code in codes), 0),
     )

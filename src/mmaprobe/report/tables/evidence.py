@@ -15,7 +15,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
-from mmaprobe.evidence.files import LOCK, digest_of, read_json
+from mmaprobe.evidence.files import LOCK, check_seal, digest_of, read_json
 from mmaprobe.evidence.folders import PARTS, evidence_below, holds_evidence
 from mmaprobe.evidence.gate_record import RECORD, recorded_code
 from mmaprobe.evidence.records import Witness
@@ -50,6 +50,8 @@ VERDICTS = {
 FETCH = "Fetch the folder from where it was written"
 NAMED = 6
 """Files that are not what was written and are named below the table; of others their number."""
+OURS, SHARD = "mmaprobe ", ".shard.json"
+"""How the kind of every text of ours begins, and the name of a shard's ends."""
 CPU = "cpu"
 OTHER_STATES = "control_state"
 """The question whose witnesses are answers in other control states than the part's."""
@@ -119,7 +121,7 @@ def verdict(told: Verified) -> list[str]:
     lines = [f"{told.path}: {told.kind}: {words[USAGE]}: {counted}: {names}"]
     if told.kind == "evidence":
         left = f"The other files: {told.text}.  " if told.text else ""
-        lines.append(f"{left}{FETCH}, or run anew: mmaprobe run --out ANOTHER_FOLDER")
+        lines.append(f"{left}{FETCH}, or run anew with --out ANOTHER_FOLDER")
     return lines
 
 
@@ -143,7 +145,7 @@ def _verified(path: Path) -> Verified:
 def verify(path: Path) -> Verified:
     """Everything about a folder or an archive; UsageError where it is none of ours."""
     if path.is_file():
-        return _one(path, "recording", "", lambda: _corpus(read_recording(path)))
+        return _document(path) or _one(path, "recording", "", lambda: _corpus(read_recording(path)))
     if (path / LIST).exists():
         return _pack(path)
     if (path / MANIFEST).exists():
@@ -156,9 +158,34 @@ def verify(path: Path) -> Verified:
         if isinstance(value, dict) and value.get("kind") == KIND:
             return _evidence(path)
         return _one(path, "corpus", MANIFEST, lambda: _corpus(Corpus.open(path)))
+    if shards := sorted(path.glob(f"*{SHARD}")):
+        told = Verified(path, "shards", text="mmaprobe merge puts them together")
+        for each in shards:
+            told.check(each.name, lambda each=each: _seal(each))  # type: ignore[misc]
+        return told
     if (path / PARTS).is_dir():
         raise UsageError(f"{path}: has instructions but no {MANIFEST}, which names them.  {FETCH}")
     raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
+
+
+def _document(path: Path) -> Verified | None:
+    """A single sealed text, such as a shard or saved mismatches; None where the file begins as no text of ours does."""
+    if path.read_bytes()[:1] != b"{":
+        return None
+    told, kind = Verified(path, "document"), str(read_json(path).typed(dict).get("kind", ""))
+    if not kind.startswith(OURS):
+        raise UsageError(
+            f"{path}: no kind of mmaprobe's texts; name evidence, a corpus, a recording, a pack or a shard"
+        )
+    told.kind = kind.removeprefix(OURS)
+    told.check("", lambda: _seal(path))
+    told.text = told.files[0].wrong or told.files[0].says
+    return told
+
+
+def _seal(path: Path) -> str:
+    check_seal(read_json(path), 1)
+    return "as it was written"
 
 
 def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]]) -> Verified:
@@ -294,7 +321,10 @@ def _beside(told: Verified, named: Named) -> None:
     for path in sorted(told.path.rglob("*")):
         name = path.relative_to(told.path).as_posix()
         if path.is_file() and name not in known and not path.is_relative_to(inner):
-            told.files.append(File(name, digest_of(path.read_bytes()), UNNAMED))
+            if name.endswith(SHARD):
+                told.check(name, lambda path=path: f"{_seal(path)}; {UNNAMED}")  # type: ignore[misc]
+            else:
+                told.files.append(File(name, digest_of(path.read_bytes()), UNNAMED))
 
 
 def _standing(named: Named, part: Part) -> int:

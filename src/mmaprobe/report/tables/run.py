@@ -13,7 +13,7 @@ from rich.text import Text
 from mmaprobe.report.console import ENDLESS, Folded
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
-from mmaprobe.report.run_summary import MEANING, MEANING_OF_PRODUCT, PRODUCT, InstructionRow, RunSummary, StepRow
+from mmaprobe.report.run_summary import MEANING_OF_PRODUCT, PRODUCT, InstructionRow, RunSummary, StepRow
 from mmaprobe.showing import counted
 
 WIDE = 150
@@ -144,7 +144,7 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     lines += [Folded(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Folded(f"evidence: {summary.evidence}"))
-    return [*lines, Folded(MEANING_OF_PRODUCT if of_product else MEANING, style="dim")]
+    return [*lines, Folded(MEANING_OF_PRODUCT if of_product else summary.meaning, style="dim")]
 
 
 def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:
