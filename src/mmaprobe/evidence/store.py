@@ -29,7 +29,7 @@ from mmaprobe.evidence.counts import ERRORS, check_counts
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.records_json import Json
 from mmaprobe.evidence.steps import StepRecord, step_from_json
-from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, USAGE
 
 SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
@@ -112,7 +112,7 @@ class Part:
         """From the counts: 0 equal, 1 mismatch, 4 nothing compared or derived, 5 answers that change; or an error's."""
         if "error" in self.validation:
             code = self.validation.get("error_code")
-            return int(code) if code in ERRORS else DEVICE_FAILED
+            return INCONCLUSIVE if code == USAGE else int(code) if code in ERRORS else DEVICE_FAILED
         if any(not example.stable for example in self.mismatches):
             return DEVICE_FAILED
         if self.mismatch_count:
