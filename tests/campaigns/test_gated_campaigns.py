@@ -94,3 +94,18 @@ def test_a_night_that_a_budget_ended_is_a_baseline_where_it_compared_enough(
     capsys.readouterr()
     assert night(calm, tmp_path / "four", "--seed", 4, "--baseline", tmp_path / "three") == 2
     assert "it compared less than its plan demands" in capsys.readouterr().err
+
+
+def test_a_text_that_is_none_of_ours_is_not_called_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "any.json"
+    file.write_text('{"kind": "another"}')
+    assert main(["evidence", "verify", str(file)]) == 2
+    assert "no kind of mmaprobe's texts" in capsys.readouterr().err
+
+
+def test_a_mismatch_shows_what_was_expected_of_whatever_reference(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night(words, tmp_path / "one")
+    main(["evidence", "show", str(tmp_path / "one")])
+    assert ", expected 0x" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def in_short(mismatch: Mismatch) -> str:
     if smallest is not None and other is not None and smallest.d != other:
         vector, expected, how = smallest, other, smallest_kinds(mismatch)
     found = "; ".join((outcome_words(mismatch), *how))
-    return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({mismatch.recipe}; {found})"
+    return f"{vector_text(vector)} gives {vector.d:#x}, expected {expected:#x} ({mismatch.recipe}; {found})"
 
 
 def outcome_words(mismatch: Mismatch) -> str:

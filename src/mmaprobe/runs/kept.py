@@ -46,7 +46,7 @@ def kept_summary(store: Store) -> RunSummary:
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
         steps=tuple(map(step_row, steps)),
-        ended="" if store.finished else "it is not finished",
+        ended="" if store.settled else "it is not finished",
         reference=str(header.settings["reference"]) if header.is_campaign else DERIVED,
         failure=next((code for code in (DEVICE_FAILED, MISMATCH, INCONCLUSIVE) if code in codes), 0),
     )

@@ -15,7 +15,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
-from mmaprobe.evidence.files import LOCK, digest_of, read_json
+from mmaprobe.evidence.files import LOCK, check_seal, digest_of, read_json
 from mmaprobe.evidence.folders import PARTS, evidence_below, holds_evidence
 from mmaprobe.evidence.gate_record import RECORD, recorded_code
 from mmaprobe.evidence.records import Witness
@@ -50,6 +50,8 @@ VERDICTS = {
 FETCH = "Fetch the folder from where it was written"
 NAMED = 6
 """Files that are not what was written and are named below the table; of others their number."""
+OURS = "mmaprobe "
+"""How the kind of every text of ours begins."""
 CPU = "cpu"
 OTHER_STATES = "control_state"
 """The question whose witnesses are answers in other control states than the part's."""
@@ -127,7 +129,7 @@ def verdict(told: Verified) -> list[str]:
     lines = [f"{told.path}: {told.kind}: {words[USAGE]}: {counted}: {names}"]
     if told.kind == "evidence":
         left = f"The other files: {told.text}.  " if told.text else ""
-        lines.append(f"{left}{FETCH}, or run anew: mmaprobe run --out ANOTHER_FOLDER")
+        lines.append(f"{left}{FETCH}, or run anew with --out ANOTHER_FOLDER")
     return lines
 
 
@@ -162,7 +164,7 @@ def verify(path: Path, readers: Readers | None = None) -> Verified:
     if path.is_file() and (read := reader_of(readers or {}, path)):
         return _read(path, read)
     if path.is_file():
-        return _one(path, "recording", "", lambda: _corpus(read_recording(path)))
+        return _document(path) or _one(path, "recording", "", lambda: _corpus(read_recording(path)))
     if (path / LIST).exists():
         return _pack(path)
     if (path / MANIFEST).exists():
@@ -178,6 +180,26 @@ def verify(path: Path, readers: Readers | None = None) -> Verified:
     if (path / PARTS).is_dir():
         raise UsageError(f"{path}: has instructions but no {MANIFEST}, which names them.  {FETCH}")
     raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
+
+
+def _document(path: Path) -> Verified | None:
+    """A single sealed text, such as saved mismatches; None where the file begins as no text of ours does."""
+    if path.read_bytes()[:1] != b"{":
+        return None
+    told, kind = Verified(path, "document"), str(read_json(path).typed(dict).get("kind", ""))
+    if not kind.startswith(OURS):
+        raise UsageError(
+            f"{path}: no kind of mmaprobe's texts; name evidence, a corpus, a recording, a pack or a shard"
+        )
+    told.kind = kind.removeprefix(OURS)
+    told.check("", lambda: _seal(path))
+    told.text = told.files[0].wrong or told.files[0].says
+    return told
+
+
+def _seal(path: Path) -> str:
+    check_seal(read_json(path), 1)
+    return "as it was written"
 
 
 def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]]) -> Verified:
@@ -261,11 +283,11 @@ def _evidence(path: Path, readers: Readers) -> Verified:
     told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE] * (PRODUCT not in named.steps)
     if told.exit_code != USAGE:  # what an altered catalog says of an instruction, or no longer says, is nothing
         told.codes += [_standing(named, part) for part in parts.values()]
-    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
+    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.settled or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
     counts = f"{counted(len(parts), 'instruction')}, {mismatches_in(wrong, vectors)}"
     held = "a product" if PRODUCT in named.steps and not parts else counts
-    told.text = f"{'finished' if named.finished else 'partial'}, {held}"
+    told.text = f"{named.ended}, {held}"
     told.text += "" if named.sealed else f"; {UNSEALED}"
     return told
 
