@@ -22,24 +22,24 @@ def campaign(tmp_path: Path, said: str) -> Path:
     return out
 
 
+PLANS = {"vectors = 3_000\nwitnesses = true\n": 1_000, "witnesses = true\n": None, "exhaustive = true\n": None}
+"""What a plan demands, and the rate that it excludes."""
+
+
 @pytest.mark.needs("duckdb")
-@pytest.mark.parametrize(("said", "excluded"), [
-    ("vectors = 3_000\nwitnesses = true\n", 1_000),
-    ("witnesses = true\n", None),
-    ("exhaustive = true\n", None),
-])  # fmt: skip
-def test_only_vectors_of_generators_exclude_a_rate(
-    said: str, excluded: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_vectors_of_generators_exclude_a_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Witnesses are chosen, and what is counted through is counted once: neither says how seldom a fault may be."""
-    out = campaign(tmp_path, said)
-    capsys.readouterr()
-    assert main(["evidence", "trend", str(out), "--json"]) == 0
-    assert [row["excluded_one_in"] for row in json.loads(capsys.readouterr().out)["rows"]] == [excluded]
-    assert main(["report", str(out), "--html", str(tmp_path / "page.html")]) == 0
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert ("is excluded (95 %)" in page) == (excluded is not None)
-    assert excluded is None or f"A fault on 1 in {excluded:,} of such vectors" in page
+    for number, (said, excluded) in enumerate(PLANS.items()):
+        place = tmp_path / str(number)
+        place.mkdir()
+        out = campaign(place, said)
+        capsys.readouterr()
+        assert main(["evidence", "trend", str(out), "--json"]) == 0
+        assert [row["excluded_one_in"] for row in json.loads(capsys.readouterr().out)["rows"]] == [excluded]
+        assert main(["report", str(out), "--html", str(place / "page.html")]) == 0
+        page = (place / "page.html").read_text("utf-8")
+        assert ("is excluded (95 %)" in page) == (excluded is not None)
+        assert excluded is None or f"A fault on 1 in {excluded:,} of such vectors" in page
 
 
 def test_equal_names_the_reference_and_not_what_a_run_derives(

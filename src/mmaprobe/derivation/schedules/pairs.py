@@ -336,7 +336,7 @@ class PairedView(ClassView):
         return StepTable(tuple(asked), call, i, j)
 
 
-def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard) -> ClassView:
+def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard | None = None) -> ClassView:
     """The elements of a class, asked in grids of pairs or, where the formats have no room for that, pair by pair.
 
     UsageError where they have no room for this either.
@@ -345,5 +345,5 @@ def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard) 
         window(calls, k)
     except UsageError:
         paired_room(calls)
-        return PairedView(calls, mask, heard)
-    return ClassView(calls, mask, heard)
+        return PairedView(calls, mask, heard or Heard())
+    return ClassView(calls, mask, heard or Heard())
