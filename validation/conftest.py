@@ -26,7 +26,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             made = suite.instructions[0]
             why = reference.supports(made).reason or "and does not say why"
             raise pytest.UsageError(f"{reference.name} has none of the plan's instructions: {made.id}: {why}")
-        Least(config, _plan(suite).least_instructions, f"were compared as plan {_plan(suite).name} wants")
+        Least(config, _plan(suite).least_instructions, f"compared as plan {_plan(suite).name} wants")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mmaprobe
-from mmaprobe.campaigns.verbs import SHARDS
+from mmaprobe.campaigns.shard_file import SHARDS
 from mmaprobe.errors import NotHereError
 from mmaprobe.showing import (
     MOST_LINES,

@@ -119,7 +119,7 @@ def test_outcomes_that_are_others(tmp_path: Path, old: Part, new: Part, said: st
 
 def test_a_mismatch_is_shown_with_its_recipe(tmp_path: Path) -> None:
     found = diff(tmp_path, [part(MADD)], [part(MADD, wrong=1, mismatches=(mismatch(name=MADD),))])
-    assert "gives 0x1, the model 0x2 (x86.pmaddwd uniform/1 seed 1 index 7)" in found.changes[0].lines[1]
+    assert "gives 0x1, expected 0x2 (x86.pmaddwd uniform/1 seed 1 index 7)" in found.changes[0].lines[1]
 
 
 def test_a_derivation_that_came_to_nothing(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_budget_and_an_instruction_that_fails_are_in_the_line(monkeypatch: pyt
     found = GpuResult("cuda:0", put_together([("here", spent)]))
     assert found.exit_code == 4
     assert "inconclusive: 0 vectors" in found.line
-    assert "the budget was spent: 0 of 1 parts were compared" in found.line
+    assert "the budget was spent: 0 of 1 parts were begun" in found.line
 
     def hung(*_: object) -> int:
         raise DeviceError("hung")

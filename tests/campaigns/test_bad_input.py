@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mmaprobe.campaigns import engines
+from mmaprobe.campaigns import verbs as campaign_verbs
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.shard_file import shard_name
 from mmaprobe.cli import main
+from mmaprobe.errors import CannotWriteError
+from mmaprobe.report import junit
 
 X86, DPPS = "model:x86-64+intel", "x86.dpps"
+WRONG = "mutant:x86-64+intel/DPPS[f32,f32->f32]/tree.x.to.rounding=RZ"
 PLAN = f'instructions = ["{DPPS}"]\nvectors = 20_000\nleast_instructions = 1\n'
 
 
@@ -85,3 +92,89 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "mine.toml").write_text(PLAN)
     words = ["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1", "--out", str(tmp_path / "out")]
     refused(words, 6, "cannot write ", capsys)
+
+
+def test_shards_are_verified_alone_and_inside_of_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One figure that was changed, and a shard of another seed: both are named, and neither is passed over."""
+    plan = tmp_path / "p.toml"
+    plan.write_text('instructions = ["x86.dpps"]\nvectors = 2_000\nwitnesses = true\nleast_instructions = 1\n')
+    for seed in ("1", "2"):
+        words = ["validate", WRONG, X86, "--plan", str(plan), "--seed", seed, "--shards", "2"]
+        assert main([*words, "--out", str(tmp_path / seed)]) == 1
+    shards = [sorted((tmp_path / seed / "shards").iterdir()) for seed in ("1", "2")]
+    assert main(["evidence", "verify", str(tmp_path / "1")]) == 1
+    assert main(["evidence", "verify", str(shards[0][0].parent)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("shard 1/2 of plan p, ") == 2
+    assert "not named by the manifest" not in said
+    for wrong, content in (
+        ("key seed is not that of manifest.json", shards[1][1].read_text()),
+        ("key sha256 is not that of the rest", shards[0][1].read_text().replace('"vectors": ', '"vectors": 1', 1)),
+    ):
+        shards[0][1].write_text(content)
+        assert main(["evidence", "verify", str(tmp_path / "1"), "--json"]) == 2
+        assert wrong in capsys.readouterr().out
+    assert main(["evidence", "verify", str(shards[0][1])]) == 2
+
+
+def test_what_could_not_be_written_is_said_before_anything_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shard that is there, a folder that is a file, a report in the place of a folder: an hour later is too late."""
+    there = shard(tmp_path / "shards", 1)
+    plan = str(tmp_path / "mine.toml")
+    words = ["validate", X86, X86, "--plan", plan, "--seed", "1"]
+    monkeypatch.setattr(campaign_verbs, "run_shard", lambda *_, **__: pytest.fail("it was run"))
+    monkeypatch.setattr(engines, "run_shard", lambda *_, **__: pytest.fail("it was run"))
+    refused([*words, "--shard", "1/2", "--out", str(there.parent)], 2, "is there already", capsys)
+    refused([*words, "--shard", "1/2", "--out", plan], 6, f"cannot write {plan}/{there.name}: ", capsys)
+    refused([*words, "--junit", str(there.parent)], 6, "there is something that is no file", capsys)
+    refused([*words, "--markdown", f"{plan}/x/y.md"], 6, "choose another file with --markdown", capsys)
+
+
+def test_a_mismatch_is_worse_than_a_report_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full when all was done: what was found is printed, and decides how it ends."""
+    plan = tmp_path / "p.toml"
+    plan.write_text(PLAN)
+
+    def full(*_: object, **__: object) -> None:
+        raise CannotWriteError("cannot write j.xml: No space left on device; choose another file with --junit")
+
+    monkeypatch.setattr(junit, "write", full)
+    for dut, code in ((WRONG, 1), (X86, 6)):
+        words = ["validate", dut, X86, "--plan", str(plan), "--seed", "1", "--junit", str(tmp_path / "j.xml")]
+        assert main(words) == code
+        told = capsys.readouterr()
+        assert "No space left on device" in told.err
+        assert "20,000 vectors of 1 instruction" in told.out
+        assert main([*words, "--json"]) == code
+        assert json.loads(capsys.readouterr().out)["exit_code"] == code
+
+
+def test_witnesses_of_no_default_state_are_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "p.toml"
+    plan.write_text('instructions = ["x86.dpps{ftz}"]\nwitnesses = true\nleast_instructions = 1\n')
+    words = ["validate", X86, X86, "--plan", str(plan), "--seed", "1"]
+    refused(words, 2, "witnesses are of default control states, and none of its instructions is in one", capsys)
+
+
+@pytest.mark.parametrize(("said", "shard_of"), [("", ""), ("", "0/1"), ("witnesses = true\n", "0/2")])
+def test_what_a_campaign_that_keeps_nothing_found_is_asked_again_by_one_command(
+    said: str, shard_of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "p.toml"
+    plan.write_text(PLAN + said)
+    words = ["validate", WRONG, X86, "--plan", str(plan), "--seed", "1", *["--shard", shard_of][: 2 * bool(shard_of)]]
+    assert main(words) == 1
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if "; again: " in each)
+    again = shlex.split(line.partition("; again: ")[2])
+    assert again[0] == "mmaprobe"
+    assert main(again[1:]) == 1
+
+
+def test_a_shard_says_what_ended_it(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = f"misbehaving:crash?of={X86}&after=3"
+    assert main(["validate", broken, X86, DPPS, "--plan", "quick", "--seed", "1", "--shard", "0/2"]) == 5
+    assert f"{DPPS}: {broken}: {DPPS} broke down: RuntimeError" in capsys.readouterr().out

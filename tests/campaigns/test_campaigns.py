@@ -16,9 +16,9 @@ from mmaprobe.campaigns.engines import EngineOptions, Order, WorkerDiedError, ru
 from mmaprobe.campaigns.parts import Shard, parts_of, shard_named
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import PlanWork, run_shard, work_of
-from mmaprobe.campaigns.shard_file import read_shard, shard_name, write_shard
+from mmaprobe.campaigns.shard_file import SHARDS, read_shard, shard_name, write_shard
 from mmaprobe.campaigns.summary_rows import campaign_lines, summary_of_campaign
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
+from mmaprobe.campaigns.verbs import CampaignOptions, carry_out
 from mmaprobe.catalog import lookup
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.cli import main
@@ -29,6 +29,7 @@ from mmaprobe.evidence.files import json_text, sealed
 from mmaprobe.evidence.store import Store
 from mmaprobe.generators import families_for, plan
 from mmaprobe.report.junit import to_junit
+from mmaprobe.runs.kept import kept_summary
 from mmaprobe.validation import validate
 from mmaprobe.validation.summary import FamilyCount, Summary
 
@@ -221,8 +222,13 @@ def test_a_budget_that_ends_it_is_an_outcome_of_its_own(tmp_path: Path) -> None:
     ticks = iter(range(10**6))
     some = put_together([("here", run_shard(work(enough), Shard(), minutes=38 / 60, clock=lambda: next(ticks)))])
     assert (some.ended, some.exit_code) == ("budget", 0), list(campaign_lines(some))
-    store = write_campaign(some, tmp_path / "some")
-    assert not store.finished
+    assert write_campaign(some, tmp_path / "some").finished
+    assert main(["evidence", "verify", str(tmp_path / "some")]) == 0
+    for number, short in enumerate((campaign, replace(some, plan=some.plan | {"least_instructions": 3}))):
+        assert short.exit_code == 4
+        assert not write_campaign(short, tmp_path / str(number)).finished
+        assert main(["evidence", "verify", str(tmp_path / str(number))]) == 4
+        assert kept_summary(Store.open(tmp_path / str(number))).exit_code == 4
 
 
 def test_a_shard_without_a_seed_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from mmaprobe.campaigns.engines import EngineOptions
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import run_shard, work_of
-from mmaprobe.campaigns.shard_file import SUFFIX, write_shard
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
+from mmaprobe.campaigns.shard_file import SHARDS, SUFFIX, write_shard
+from mmaprobe.campaigns.verbs import CampaignOptions, carry_out
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import NotHereError, UsageError
 

@@ -21,8 +21,7 @@ from mmaprobe.campaigns.campaign import read_shards
 from mmaprobe.campaigns.engines import EngineOptions, Order, run_orders
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
-from mmaprobe.campaigns.shard_file import SUFFIX, shard_name
-from mmaprobe.campaigns.verbs import SHARDS
+from mmaprobe.campaigns.shard_file import SHARDS, SUFFIX, shard_name
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
 from mmaprobe.evidence.store import Store

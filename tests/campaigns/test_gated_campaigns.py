@@ -77,3 +77,35 @@ def test_another_device_is_no_baseline(words: list[str], tmp_path: Path, capsys:
     other = [words[0], MODEL, *words[2:]]
     assert night(other, tmp_path / "two", "--baseline", tmp_path / "one") == 2
     assert "is of another device: device was mutant:" in capsys.readouterr().err
+
+
+def test_a_night_that_a_budget_ended_is_a_baseline_where_it_compared_enough(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "endless.toml"
+    text = 'instructions = ["x86.dpps"]\nvectors = 1_000_000_000_000\nleast_instructions = 1\nminutes = 0.01\n'
+    plan.write_text(text + "least_vectors = 1\n")
+    calm = [words[0], MODEL, MODEL, "--plan", str(plan)]
+    assert night(calm, tmp_path / "one", "--seed", 1) == 0
+    assert "the budget was spent" in capsys.readouterr().out
+    assert night(calm, tmp_path / "two", "--seed", 2, "--baseline", tmp_path / "one") == 0
+    plan.write_text(text)  # at least all of them
+    assert night(calm, tmp_path / "three", "--seed", 3) == 4
+    capsys.readouterr()
+    assert night(calm, tmp_path / "four", "--seed", 4, "--baseline", tmp_path / "three") == 2
+    assert "it compared less than its plan demands" in capsys.readouterr().err
+
+
+def test_a_text_that_is_none_of_ours_is_not_called_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "any.json"
+    file.write_text('{"kind": "another"}')
+    assert main(["evidence", "verify", str(file)]) == 2
+    assert "no kind of mmaprobe's texts" in capsys.readouterr().err
+
+
+def test_a_mismatch_shows_what_was_expected_of_whatever_reference(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night(words, tmp_path / "one")
+    main(["evidence", "show", str(tmp_path / "one")])
+    assert ", expected 0x" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import pytest
 
 from cases.clusters import dask_cluster, one_node_slurm
 from mmaprobe.cli import main
+from mmaprobe.evidence.store import Part
 from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, MISMATCH, NOT_HERE
 
 REF = "model:x86-64+amd"
@@ -129,3 +130,21 @@ def test_a_unit_that_ends_the_process_of_its_worker(tmp_path: Path, capsys: pyte
     case = Red(liar("exit?"), DEVICE_FAILED)
     assert main([*words(case, tmp_path), "--workers", "2", "--shards", "2"]) == DEVICE_FAILED
     assert "its process died, 3 times; alone: --shard " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("named", "code"), [(["x86.vdpbf16ps"], MISMATCH), ([], INCONCLUSIVE)])
+def test_what_cannot_be_asked_is_inconclusive_beside_whatever_else_is_wrong(
+    named: list[str], code: int, tmp_path: Path
+) -> None:
+    """This device has no answer to x86.dpps, whose accumulator it lacks: no usage of anybody's is wrong (2), and what
+    the other instruction comes to is not hidden; nor is it equal to whoever verifies."""
+    plan, dut = tmp_path / "red.toml", liar("c?")
+    plan.write_text(f"instructions = {[*named, 'x86.dpps']}\nvectors = 2_000\nleast_instructions = 1\n")
+    given = ["validate", dut, REF, "--plan", str(plan), "--seed", "3", "--out", str(tmp_path / "out")]
+    assert main(given) == code
+    assert main(["evidence", "verify", str(tmp_path / "out")]) == code
+    assert main(["merge", str(tmp_path / "out" / "shards"), "--out", str(tmp_path / "all")]) == code
+
+
+def test_evidence_of_before_in_which_an_instruction_ended_with_2_is_not_equal() -> None:
+    assert Part("x86.dpps", "partial", validation={"error": "no", "error_code": 2}, vectors=9).exit_code == INCONCLUSIVE

@@ -19,8 +19,8 @@ from mmaprobe.campaigns.campaign import put_together, read_shards
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard import run_shard, work_of
-from mmaprobe.campaigns.shard_file import SUFFIX, read_shard, write_shard
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, carry_out
+from mmaprobe.campaigns.shard_file import SHARDS, SUFFIX, read_shard, write_shard
+from mmaprobe.campaigns.verbs import CampaignOptions, carry_out
 from mmaprobe.catalog import lookup
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device, run_vectors

@@ -16,7 +16,7 @@ from mmaprobe.cli import main
 from mmaprobe.cli.terminal import app
 from mmaprobe.report.console import ENDLESS, PlainConsole, folded
 from mmaprobe.report.fitted import RuledTable
-from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
+from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.report.tables.listing import table
 from mmaprobe.report.tables.run import SummaryTable
 from mmaprobe.showing import human, per_second
@@ -135,9 +135,10 @@ def test_the_last_lines_of_a_run_break_between_words() -> None:
     row = InstructionRow(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mismatch", {"order": "a of b " * 20}, 9, 1
     )
-    lines = shown(SummaryTable(RunSummary("cpu", {}, "run", "0.1.0", 1, (row,), evidence="e")), 60)
+    summary = RunSummary("cpu", {}, "run", "0.1.0", 1, (row,), evidence="e")
+    lines = shown(SummaryTable(summary), 60)
     assert max(map(len, lines)) <= 60
-    assert " ".join(" ".join(lines).split()).endswith(f"evidence: e {MEANING}")
+    assert " ".join(" ".join(lines).split()).endswith(f"evidence: e {summary.meaning}")
 
 
 def test_a_row_of_counts_is_one_line_where_it_is_too_wide() -> None:

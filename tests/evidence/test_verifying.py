@@ -99,7 +99,7 @@ def test_the_verdict_names_the_bent_files_and_what_to_do(
     count = f"{len(names)} of 3 files: {', '.join(names)}"
     assert verdict == f"{folder}: evidence: not what was written: {count}"
     assert todo.startswith(f"The other files: finished, {counted(2 - len(names), 'instruction')}, ")
-    assert todo.endswith("run anew: mmaprobe run --out ANOTHER_FOLDER")
+    assert todo.endswith("or run anew with --out ANOTHER_FOLDER")
 
 
 def test_evidence_without_its_manifest_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_every_line_of_a_mismatch() -> None:
         "  again: mmaprobe replay m.json",
     ]
     assert in_short(FOUND) == (
-        "a=0x0*2 b=0x0*2 c=0x1 gives 0x1, the model 0x0 (recipe; stable: 64 of 64 times; 1 ulp; one bit (bit 0))"
+        "a=0x0*2 b=0x0*2 c=0x1 gives 0x1, expected 0x0 (recipe; stable: 64 of 64 times; 1 ulp; one bit (bit 0))"
     )
 
 
@@ -64,10 +64,10 @@ def test_one_line_says_how_the_answers_differ_that_it_shows() -> None:
     """The smallest form differs otherwise than the vector that was found; where it does not differ, that one stands."""
     apart = replace(FOUND, shrunk=Witness((1, 0), (1, 0), 0, 5), shrunk_expected=2)
     assert (
-        in_short(apart) == "a=0x1,0x0 b=0x1,0x0 c=0x0 gives 0x5, the model 0x2 (recipe; stable: 64 of 64 times; 3 ulps)"
+        in_short(apart) == "a=0x1,0x0 b=0x1,0x0 c=0x0 gives 0x5, expected 0x2 (recipe; stable: 64 of 64 times; 3 ulps)"
     )
     once = replace(FOUND, shrunk=Witness((0, 0), (0, 0), 1, 0))
-    assert in_short(once).startswith("a=0x3c00,0x0 b=0x1,0x2 c=0x3 gives 0x3f800001, the model 0x3f800000 (recipe; ")
+    assert in_short(once).startswith("a=0x3c00,0x0 b=0x1,0x2 c=0x3 gives 0x3f800001, expected 0x3f800000 (recipe; ")
     assert in_short(once).endswith("1 ulp; one bit (bit 0))")
 
 

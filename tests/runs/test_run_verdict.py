@@ -119,6 +119,7 @@ def test_a_budget_that_is_spent_has_its_own_words(
     assert report.ended == f"the budget was spent; {below if code else said}"
     store = Store.open(tmp_path / "e")
     assert (store.finished, [part.status for part in store.parts.values()]) == (False, ["partial"])
+    assert store.enough == (not code)
     assert "nothing was compared" not in str(summary_of(report))
 
 

@@ -89,7 +89,7 @@ class RunFacts:
     """Everything of a run that is compared; the instructions of a bring-up's CPU are among them."""
 
     header: Header
-    finished: bool
+    settled: bool
     instructions: Mapping[str, InstructionFacts] = field(default_factory=dict)
     answers: Mapping[tuple[str, str], AnswerFacts] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class RunFacts:
         """Run, device and time in a line."""
         begun = self.header.execution.get("begun", "at an unknown time")
         text = f"run {self.header.run} of {self.header.device}, {begun}"
-        return text if self.finished else f"{text}, not finished"
+        return text if self.settled else f"{text}, not finished"
 
 
 def facts_of(store: Store) -> RunFacts:
@@ -108,7 +108,7 @@ def facts_of(store: Store) -> RunFacts:
     if (inner / MANIFEST).exists():
         found |= facts_of(Store.open(inner)).instructions
     answers = {(each.question, each.instruction): each for each in _answers(store)}
-    return RunFacts(store.header, store.finished, found, answers)
+    return RunFacts(store.header, store.settled, found, answers)
 
 
 def _instruction(store: Store, part: Part) -> InstructionFacts:

@@ -88,8 +88,8 @@ def gate_for(path: Path | None, device: Device, accept: Sequence[str], out: Path
 def read_baseline(path: Path | None, accept: Sequence[str] = ()) -> Store | None:
     """The evidence of a baseline, None where none is named.
 
-    UsageError where it is damaged, of a newer schema, without digests, not finished or empty; and for acceptances
-    beside none.
+    UsageError where it is damaged, of a newer schema, without digests, empty, or neither finished nor ended by a budget
+    after everything had its least; and for acceptances beside none.
     """
     if path is None:
         if accept:
@@ -98,14 +98,18 @@ def read_baseline(path: Path | None, accept: Sequence[str] = ()) -> Store | None
     store = Store.open(path)
     if not store.sealed:
         raise UsageError(f"--baseline {path} was written without digests: nothing shows that it is what was written")
-    if not store.finished:
-        raise UsageError(
-            f"--baseline {path} is not finished: it ended early, or took some steps only; "
-            f"mmaprobe run --resume --out {path} ends it"
-        )
+    if not store.settled:
+        raise UsageError(f"--baseline {path} is not finished: {_unfinished(store)}")
     if not store.parts:
         raise UsageError(f"--baseline {path} holds no instruction: nothing would be held against it")
     return store
+
+
+def _unfinished(store: Store) -> str:
+    """Why it is not, and what to do."""
+    if store.header.is_campaign:
+        return "it compared less than its plan demands; take one that did, or run the plan again with a larger --budget"
+    return f"it ended early, or took some steps only; mmaprobe run --resume --out {store.path} ends it"
 
 
 def _check_accepted(accept: Sequence[str], facts: RunFacts, device: Device) -> None:

@@ -70,7 +70,8 @@ def _grounds(facts: InstructionFacts) -> str:
     if not certificate:
         validation = facts.part.validation
         references = {str(run.get("ref")) for run in validation.get("runs", [validation]) if run.get("ref")}
-        compared = f"{counted(facts.part.vectors, 'vector')} were held against {' and '.join(sorted(references))}"
+        were = "was" if facts.part.vectors == 1 else "were"
+        compared = f"{counted(facts.part.vectors, 'vector')} {were} held against {' and '.join(sorted(references))}"
         return compared if references and facts.part.vectors and not facts.asked else ""
     count = sum(map(len, certificate.get("open", {}).values()))
     refuted = counted(certificate.get("refuted", 0), "neighbour")

@@ -133,7 +133,7 @@ def _outcomes(old: InstructionFacts, new: InstructionFacts) -> Iterator[str]:
             vector, expected = example.vector, example.expected
             if example.shrunk is not None and example.shrunk_expected is not None:
                 vector, expected = example.shrunk, example.shrunk_expected
-            yield f"  {vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({example.recipe})"
+            yield f"  {vector_text(vector)} gives {vector.d:#x}, expected {expected:#x} ({example.recipe})"
 
 
 def _layouts(name: str, old: Finding | None, new: Finding | None) -> Iterator[RunChange]:

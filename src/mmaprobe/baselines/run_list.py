@@ -25,8 +25,9 @@ LISTED = (
 class ListedRun:
     """One run as its manifest tells of it; ``wrong``: why it cannot be read, all else being empty then.
 
-    ``outcome`` is that of the manifest's counts: ``mismatch``; ``unfinished``: the run; ``inconclusive``: a part, or
-    nothing was compared; else ``equal``.  How what was derived stands to what ships is for ``verify`` and ``show``.
+    ``outcome`` is that of the manifest's counts: ``mismatch``; ``unfinished``: the run, unless a budget left
+    it enough; ``inconclusive``: a part, or nothing was compared; else ``equal``.  How what was derived stands to what
+    ships is for ``verify`` and ``show``.
     """
 
     path: Path
@@ -93,8 +94,8 @@ def _row(path: Path, named: Named) -> ListedRun:
     header, counts = named.header, named.manifest["counts"]
     vectors, mismatches = counts["vectors"].whole, counts["mismatches"].whole
     settled = all(named.manifest["parts"][name]["status"].text == "finished" for name in named.parts)
-    outcome = "mismatch" if mismatches else "unfinished" if not named.finished else ""
-    outcome = outcome or ("equal" if vectors and settled else "inconclusive")
+    outcome = "mismatch" if mismatches else "unfinished" if not named.settled else ""
+    outcome = outcome or ("equal" if vectors and (settled or named.enough) else "inconclusive")
     return ListedRun(
         path, header.run, header.execution.get("begun", ""), header.device, header.identity, header.version,
         header.seed, len(named.parts), vectors, mismatches, named.finished, outcome,

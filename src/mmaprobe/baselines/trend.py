@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmaprobe.baselines.gate import names_it
 from mmaprobe.baselines.tables import RunTables
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.errors import NotHereError, UsageError
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 COLUMNS = (
     "begun", "run", "unit", "driver", "finished", "instructions", "vectors", "mismatches", "rate", "excluded_one_in",
@@ -31,9 +32,11 @@ there, or that one of the two lacks."""
 TREND = (
     NIGHTS
     + """
-SELECT nights.*, CASE WHEN before IS NOT NULL THEN coalesce(counted, 0) END AS changes
+SELECT nights.*, drawn, CASE WHEN before IS NOT NULL THEN coalesce(counted, 0) END AS changes
 FROM nights LEFT JOIN (SELECT night, count(*) AS counted FROM changed GROUP BY night) ON night = run
-ORDER BY unit, begun, run
+LEFT JOIN (SELECT run, CAST(sum(vectors) AS BIGINT) AS drawn FROM families
+           WHERE family NOT IN (SELECT unnest($not_drawn)) GROUP BY run) AS bound ON bound.run = nights.run
+ORDER BY unit, begun, nights.run
 """
 )
 OF_ONE = (
@@ -51,11 +54,12 @@ ORDER BY unit, instructions.instruction, begun, run
 def trend(found: RunTables) -> list[dict[str, Any]]:
     """A row a night, of each unit in order of time.
 
-    ``rate``: mismatches a vector; where there is none ``excluded_one_in``: a fault on one in so many vectors of these
-    families, or more, is excluded at 95 %.  ``vectors_per_second`` of a run by steps, whose seconds are known.
-    ``changes``: instructions of which the night before said otherwise; None for the first night.
+    ``rate``: mismatches a vector; where there is none ``excluded_one_in``: a fault on one in so many vectors of the
+    generators that made them, or more, is excluded at 95 %; None where no generator did.  ``vectors_per_second`` of a
+    run by steps, whose seconds are known.  ``changes``: instructions of which the night before said otherwise; None
+    for the first night.
     """
-    return [_night(row) for row in _asked(found, TREND)]
+    return [_night(row) for row in _asked(found, TREND, {"not_drawn": NOT_DRAWN})]
 
 
 def trend_of(found: RunTables, pattern: str) -> list[dict[str, Any]]:
@@ -66,7 +70,7 @@ def trend_of(found: RunTables, pattern: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _asked(found: RunTables, query: str) -> Sequence[dict[str, Any]]:
+def _asked(found: RunTables, query: str, given: Mapping[str, object] | None = None) -> Sequence[dict[str, Any]]:
     try:
         import duckdb
     except ImportError:
@@ -74,7 +78,7 @@ def _asked(found: RunTables, query: str) -> Sequence[dict[str, Any]]:
     with duckdb.connect() as connection:
         for name, table in found.tables.items():
             connection.register(name, table)
-        answer = connection.execute(query)
+        answer = connection.execute(query, given)
         names = [column[0] for column in answer.description]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
@@ -83,7 +87,7 @@ def _night(row: dict[str, Any]) -> dict[str, Any]:
     vectors, mismatches, seconds = row["vectors"], row["mismatches"], row["seconds"]
     more = {
         "rate": _short(mismatches / vectors) if vectors else None,
-        "excluded_one_in": one_in(vectors) if vectors and not mismatches else None,
+        "excluded_one_in": None if mismatches else one_in(row["drawn"] or 0) or None,
         "vectors_per_second": _short(vectors / seconds) if seconds else None,
     }
     return {name: (row | more)[name] for name in COLUMNS}

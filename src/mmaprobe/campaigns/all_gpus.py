@@ -12,9 +12,9 @@ from mmaprobe.campaigns.campaign import Campaign, put_together, write_campaign
 from mmaprobe.campaigns.engines import EngineOptions, Order, run_orders
 from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.plan import ValidationPlan
-from mmaprobe.campaigns.shard_file import read_shard, shard_name
+from mmaprobe.campaigns.shard_file import SHARDS, read_shard, shard_name
 from mmaprobe.campaigns.summary_rows import ends_early
-from mmaprobe.campaigns.verbs import SHARDS, CampaignOptions, minutes_of, shards_before
+from mmaprobe.campaigns.verbs import CampaignOptions, minutes_of, shards_before
 from mmaprobe.devices.listed import gpu_names
 from mmaprobe.errors import MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.files import Lock

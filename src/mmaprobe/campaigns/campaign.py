@@ -122,7 +122,7 @@ class Campaign(Showing):
     @property
     def compared(self) -> int:
         """Instructions of which every control state that the plan wants had its least vectors."""
-        below = {_base(row.instruction) for row in self.rows if self._below(row)}
+        below = {_base(row.instruction) for row in self.rows if self.is_below(row)}
         return len({_base(row.instruction) for row in self.rows} - below)
 
     @property
@@ -131,13 +131,20 @@ class Campaign(Showing):
         return self.compared < int(self.plan["least_instructions"])
 
     @property
+    def finished(self) -> bool:
+        """Whether what the plan demands at least was compared; shards that a budget ended are not gone on with."""
+        return not self.below and not self.few
+
+    @property
     def below(self) -> tuple[str, ...]:
         """What had fewer vectors than the plan's least when the budget was spent."""
-        return tuple(row.instruction for row in self.rows if self._below(row) and not row.error)
+        return tuple(row.instruction for row in self.rows if self.is_below(row) and not row.error)
 
-    def _below(self, row: CampaignRow) -> bool:
-        """One that failed is, and one that was not counted through; else a part that is left may hold what is missing,
-        and without one there is no more (of a recording)."""
+    def is_below(self, row: CampaignRow) -> bool:
+        """Whether a row has less than the plan demands: one that failed has, and one that was not counted through.
+
+        Else a part that is left may hold what is missing, and without one there is no more (of a recording).
+        """
         if row.instruction in self.exhausts:
             return bool(row.error) or not self.exhausts[row.instruction].is_all(row.counted)
         return bool(row.error) or not row.vectors or (row.unfinished and row.vectors < self.plan["least_vectors"])
@@ -146,7 +153,7 @@ class Campaign(Showing):
     def exit_code(self) -> int:
         """The first of 70, 5, 1, 4, 3, 0: 4 also below what the plan demands at least."""
         codes = {row.exit_code for row in self.rows}
-        least = {INCONCLUSIVE} if self.below or self.few else set()
+        least = set() if self.finished else {INCONCLUSIVE}
         return run_code(codes | least, self.vectors, 0, bool(self.absent))
 
     @property
@@ -312,13 +319,13 @@ def write_campaign(campaign: Campaign, folder: Path) -> Store:
     begun = Store if again else Store.create  # a killed one wrote a part of the same
     store = begun(folder, header, advice=ADVICE)
     for row in campaign.rows:
-        store.save(_evidence(row, campaign.exhausts.get(row.instruction)))
-    if not campaign.ended:
+        store.save(_evidence(row, campaign.is_below(row), campaign.exhausts.get(row.instruction)))
+    if campaign.finished:
         store.finish()
     return store
 
 
-def _evidence(row: CampaignRow, exhausts: Exhausted | None) -> Part:
+def _evidence(row: CampaignRow, below: bool, exhausts: Exhausted | None) -> Part:
     said: dict[str, Any] = {"runs": [], "vectors": row.vectors, "mismatches": row.mismatches}
     if row.summary is not None:
         form = row.summary.form()
@@ -330,7 +337,7 @@ def _evidence(row: CampaignRow, exhausts: Exhausted | None) -> Part:
         said |= {"error": row.error, "error_code": row.code}
     return Part(
         instruction=row.instruction,
-        status="partial" if row.unfinished or row.error or row.mismatches else "finished",
+        status="partial" if below or row.mismatches else "finished",
         validation=said,
         vectors=row.vectors,
         mismatch_count=row.mismatches,

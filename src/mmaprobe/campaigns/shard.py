@@ -23,7 +23,7 @@ from mmaprobe.devices.replay import Replay
 from mmaprobe.errors import InternalError, MmaprobeError, NotHereError, UsageError
 from mmaprobe.evidence.silicon import kind_of
 from mmaprobe.evidence.store import now
-from mmaprobe.exit_codes import run_code
+from mmaprobe.exit_codes import INCONCLUSIVE, run_code
 from mmaprobe.generators.enumerations import enumerations_of, left_out
 from mmaprobe.runs.beginning import OF_THE_MOMENT
 from mmaprobe.showing import counted
@@ -169,8 +169,13 @@ def work_of(plan: ValidationPlan, dut: Device, ref: Device, seed: int) -> PlanWo
         targets, wide = _countable(plan, targets, (dut, ref))
         absent += wide
     parts = parts_of(plan, targets, recorded_by(dut, ref))
-    if not parts:
+    if not parts and any(type(device) is Replay for device in (dut, ref)):
         raise UsageError(f"plan {plan.name}: a recording is compared on what it holds, so take a plan that has vectors")
+    if not parts:
+        raise UsageError(
+            f"plan {plan.name}: witnesses are of default control states, and none of its instructions is in one, such "
+            f"as {targets[0].id}; take a plan that has vectors"
+        )
     return PlanWork(plan, dut, ref, seed, parts, tuple(absent))
 
 
@@ -244,7 +249,8 @@ class Comparing:
         except (*ENDS_ALL, InternalError):
             raise
         except MmaprobeError as error:
-            return PartResult(part.number, made.id, error=str(error), code=error.exit_code)
+            blamed = INCONCLUSIVE if isinstance(error, UsageError) else error.exit_code  # 2 is for what a user typed
+            return PartResult(part.number, made.id, error=str(error), code=blamed)
         if summary.interrupted and not summary.stopped:
             raise KeyboardInterrupt
         return PartResult(part.number, made.id, summary)

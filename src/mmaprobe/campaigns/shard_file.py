@@ -10,14 +10,29 @@ from mmaprobe.campaigns.parts import Shard
 from mmaprobe.campaigns.shard import SPENT, Exhausted, PartResult, ShardResult, Unit
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.counts import ERRORS
-from mmaprobe.evidence.files import FileValue, check_seal, json_text, parse_json, sealed, write_new
+from mmaprobe.evidence.files import (
+    FileIsThereError,
+    FileValue,
+    check_place,
+    check_seal,
+    json_text,
+    parse_json,
+    sealed,
+    write_new,
+)
 from mmaprobe.evidence.records_json import mismatch_from_json, mismatch_to_json
+from mmaprobe.evidence.store import MANIFEST, Header, read_manifest
+from mmaprobe.showing import counted, mismatches_in
 from mmaprobe.validation.summary import Summary, summary_from_json
 
 SCHEMA = 1
 """Of a shard's file."""
 KIND = "mmaprobe shard"
 SUFFIX = ".shard.json"
+ADVICE = "choose another folder with --out; the shards that are there are kept"
+"""What to do where a shard cannot be written."""
+SHARDS = "shards"
+"""The folder of a campaign's shards inside its evidence."""
 
 
 def shard_name(shard: Shard) -> str:
@@ -25,13 +40,19 @@ def shard_name(shard: Shard) -> str:
     return f"{shard.number:05d}-of-{shard.of:05d}{SUFFIX}"
 
 
+def check_shard_place(shard: Shard, folder: Path) -> None:
+    """Before a shard is run: UsageError where one is there already, CannotWriteError where none can be written."""
+    path = folder / shard_name(shard)
+    if path.exists():
+        raise FileIsThereError(f"{path} is there already, and such a file never changes; choose another --out")
+    check_place(path, ADVICE)
+
+
 def write_shard(result: ShardResult, folder: Path) -> Path:
     """Put a shard's result into a folder; UsageError where there is one of it already, CannotWriteError."""
     path = folder / shard_name(result.shard)
     document = sealed(shard_to_json(result))
-    write_new(
-        path, json_text(document).encode(), "choose another folder with --out; the shards that are there are kept"
-    )
+    write_new(path, json_text(document).encode(), ADVICE)
     return path
 
 
@@ -116,6 +137,26 @@ def read_shard(path: Path) -> ShardResult:
         begun=document["begun"].text,
         seconds=_seconds(document["seconds"]),
     )
+
+
+def shard_words(path: Path) -> tuple[str, int]:
+    """What a shard's file says in a line, and its exit code; UsageError where it is not what was written, or is no
+    shard of the campaign in whose folder it lies."""
+    result, shards = read_shard(path), path.resolve().parent
+    if shards.name == SHARDS and (shards.parent / MANIFEST).exists():
+        _check_kin(path, result, read_manifest(shards.parent).header)
+    said = f"{mismatches_in(result.mismatches, result.vectors)}, {counted(len(result.done), 'part')}"
+    return f"shard {result.shard} of plan {result.plan['name']}, {said}", result.exit_code
+
+
+def _check_kin(path: Path, result: ShardResult, header: Header) -> None:
+    """UsageError where a shard and the evidence above it are of two campaigns."""
+    said = {"plan": dict(result.plan), "parts": result.parts, "seed": result.seed, "version": result.version}
+    kept = {name: header.settings.get(name) for name in ("plan", "parts")}
+    kept |= {"seed": header.seed, "version": header.version}
+    for name, value in said.items():
+        if kept[name] != value:
+            raise UsageError(f"{path}: key {name} is not that of {MANIFEST}: a shard of another campaign")
 
 
 def _unit(field: FileValue) -> Unit:

@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.campaigns.campaign import Campaign, CampaignRow
+from mmaprobe.campaigns.campaign import Campaign, CampaignRow, rows_of
+from mmaprobe.campaigns.shard import ShardResult
 from mmaprobe.campaigns.shard_file import exhausted_json
 from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
-from mmaprobe.generators.enumerations import ADDENDS, ENUMERATED
+from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
-from mmaprobe.report.mismatches import in_short, part_command
+from mmaprobe.report.mismatches import again_command, in_short, part_command
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
-from mmaprobe.survey.smoke import FAMILY
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 NAMED = 6
 """Instructions that a line names."""
@@ -41,12 +42,26 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         ended="; ".join(ends_early(campaign)),
         failure=INCONCLUSIVE if campaign.few else 0,
         unreached=len(campaign.below),
+        reference=campaign.reference.name,
     )
 
 
+def shard_lines(result: ShardResult) -> Iterator[str]:
+    """What is wrong with a shard's instructions, a line each."""
+    rows = [_row(row, result.device.name, "") for row in rows_of(result.done, set())]
+    yield from (f"{row.instruction}: {row.detail}" for row in rows if row.detail)
+
+
+def _detail(row: CampaignRow, device: str, evidence: str) -> str:
+    """Why a row is not equal: what ended it, else its first mismatch with the command that asks it again."""
+    if row.error or row.summary is None or not row.summary.examples:
+        return row.error
+    first = row.summary.examples[0]
+    kept = part_command(Path(evidence), row.instruction, device) if evidence else again_command(row.summary, first)
+    return f"{in_short(first)}; again: {kept}"
+
+
 def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
-    again = f"; again: {part_command(Path(evidence), row.instruction, device)}" if evidence else ""
-    examples = row.summary.examples if row.summary is not None else ()
     return InstructionRow(
         instruction=row.instruction,
         outcome=OUTCOMES.get(row.exit_code, "inconclusive"),
@@ -54,7 +69,7 @@ def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
         mismatches=row.mismatches,
         seconds=row.summary.seconds if row.summary is not None else 0.0,
         coverage=row.summary.coverage if row.summary is not None else NO_CELLS,
-        detail=row.error or (in_short(examples[0]) + again if examples else ""),
+        detail=_detail(row, device, evidence),
     )
 
 
@@ -89,8 +104,8 @@ def excluded_of(row: CampaignRow) -> int:
 
 
 def _generated(row: CampaignRow) -> int:
-    """Vectors of generators: witnesses are chosen and enumerations counted, and say nothing of a rate."""
-    return sum(count.vectors for name, count in row.families if name not in (FAMILY, *ENUMERATED))
+    """Vectors of generators, the only ones that say something of a rate."""
+    return sum(count.vectors for name, count in row.families if name not in NOT_DRAWN)
 
 
 def campaign_lines(campaign: Campaign) -> Iterator[str]:
@@ -141,7 +156,7 @@ def ends_early(campaign: Campaign) -> Iterator[str]:
     """That the budget ended it, and that it is fewer instructions than the plan wants."""
     if campaign.ended:
         done = of_which(campaign.count - campaign.left, campaign.count, "part", "were")
-        yield f"the budget was spent: {done} compared"
+        yield f"the budget was spent: {done} begun, of which it may have cut the last of each shard short"
     if campaign.few:
         least = campaign.plan["least_instructions"]
         yield f"{counted(campaign.compared, 'instruction')} compared as the plan wants; at least {least} must be"

@@ -15,7 +15,7 @@ from mmaprobe.campaigns.engines import EngineOptions, Order, run_orders
 from mmaprobe.campaigns.parts import MOST_SHARDS, Shard, digest_of_parts
 from mmaprobe.campaigns.plan import MOST_MINUTES, ValidationPlan, read_plan
 from mmaprobe.campaigns.shard import PlanWork, ShardResult, run_shard, work_of
-from mmaprobe.campaigns.shard_file import SUFFIX, read_shard, write_shard
+from mmaprobe.campaigns.shard_file import SHARDS, SUFFIX, check_shard_place, read_shard, write_shard
 from mmaprobe.devices.base import open_device
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.files import Lock, new_folder, sweep
@@ -23,8 +23,6 @@ from mmaprobe.evidence.store import MANIFEST
 from mmaprobe.generators.seeds import fixed, seed_of
 from mmaprobe.showing import another
 
-SHARDS = "shards"
-"""The folder of a campaign's shards inside its evidence."""
 EACH_WORKER = 8
 """Shards a worker, where nobody says how many: little is lost with one that dies, and the last ones wait little."""
 
@@ -117,6 +115,8 @@ def validate_shard(dut: str, ref: str, plan: ValidationPlan, shard: Shard, optio
     """Run one shard; its file goes into ``out``.  UsageError without a seed: all shards need the same."""
     if fixed(options.seed) is None:
         raise UsageError("a shard needs a seed, the same for all of them: --seed N")
+    if options.out is not None:
+        check_shard_place(shard, options.out)
     minutes = minutes_of(plan, options)
     work = _work(plan, dut, ref, seed_of(options.seed))
     result = run_shard(work, shard, minutes=minutes, progress=options.progress)

@@ -63,7 +63,9 @@ def evidence_show(run: RunArgument, as_json: JsonOption = False) -> int:
 def evidence_verify(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=path, help="Evidence, folders of it, corpora, recordings, packs."),
+        typer.Argument(
+            metavar="PATH", parser=path, help="Evidence, folders of it, shards, corpora, recordings, packs."
+        ),
     ],
     as_json: JsonOption = False,
 ) -> int:
@@ -71,11 +73,12 @@ def evidence_verify(
 
     Exit as the run should have, 2 where a file was altered.
     """
+    from mmaprobe.campaigns.shard_file import SUFFIX, shard_words
     from mmaprobe.exit_codes import PRECEDENCE, USAGE
     from mmaprobe.report.tables.evidence import verdict, verify_all
     from mmaprobe.report.tables.listing import table
 
-    found = [each for path in paths for each in verify_all(path)]
+    found = [each for path in paths for each in verify_all(path, {SUFFIX: shard_words})]
     if as_json:
         emit([each.to_json() for each in found])
     for each in [] if as_json else found:

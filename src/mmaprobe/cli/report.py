@@ -94,7 +94,7 @@ def _content(store: Store, older: Store | None) -> PageContent:
     return PageContent(
         summary=kept_summary(store),
         header=store.header,
-        finished=store.finished,
+        finished=store.settled,
         cards=cards_of(store, kept_rows(store)),
         questions=rows_of(asked, str(store.header.identity.get("architecture", ""))),
         lines=tuple(gate_lines(store)),

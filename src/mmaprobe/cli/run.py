@@ -20,12 +20,14 @@ from mmaprobe.cli.terminal import (
     MarkdownOption,
     PackOption,
     app,
+    check_files,
     drawn,
     emit,
     packed,
     path,
     print_verdict,
     refuse,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ def run(
     from mmaprobe.runs.report_summary import document_of, summary_of
     from mmaprobe.runs.verbs import run_as_typed
 
+    check_files(junit_file, markdown_file)
     planned = None
     if plan:
         refuse(context, ("vectors", "least"), "goes without --plan, which says it")
@@ -105,12 +108,12 @@ def run(
     verdict = None if gate is None or report.interrupted else held_against(gate, report.out)
     code = report.exit_code if verdict is None else worst({report.exit_code, verdict.exit_code})
     failure = None if verdict is None else verdict.failure
-    if junit_file is not None:
-        junit.write(summary_of(report), junit_file, failure)
-    if markdown_file is not None:
-        markdown.write(summary_of(report), markdown_file, report.notes, failure=failure or "")
+    writes = [lambda: junit.write(summary_of(report), junit_file, failure)] if junit_file else []
+    if markdown_file:
+        writes.append(lambda: markdown.write(summary_of(report), markdown_file, report.notes, failure=failure or ""))
+    code = worst({code, written(*writes)})
     if as_json:
-        emit(document_of(report) | ({"baseline": verdict.to_json(), "exit_code": code} if verdict else {}))
+        emit(document_of(report) | ({"baseline": verdict.to_json()} if verdict else {}) | {"exit_code": code})
     else:
         _print_report(report)
         print_verdict(verdict)

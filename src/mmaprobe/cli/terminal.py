@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import get_terminal_size
@@ -18,7 +18,8 @@ from rich.console import Console
 
 import mmaprobe
 from mmaprobe.cli.catalog_option import Commands
-from mmaprobe.errors import UsageError, printable
+from mmaprobe.errors import CannotWriteError, UsageError, printable
+from mmaprobe.exit_codes import CANNOT_WRITE, EQUAL
 from mmaprobe.report.console import ENDLESS, PlainConsole, folded
 from mmaprobe.vendors import gpus, vendor_called
 
@@ -222,6 +223,27 @@ def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is not None and source.name == "COMMANDLINE":
             raise UsageError(f"{parameter.opts[0]} {why}")
+
+
+def check_files(junit: Path | None, markdown: Path | None) -> None:
+    """CannotWriteError where a file that is written when all is done could not be, before hours are spent."""
+    from mmaprobe.evidence.files import check_place
+
+    for place, option in ((junit, "--junit"), (markdown, "--markdown")):
+        if place is not None:
+            check_place(place, f"choose another file with {option}")
+
+
+def written(*writes: Callable[[], object]) -> int:
+    """Write files beside what is printed: 6 where one cannot be, which a line says, else 0."""
+    code = EQUAL
+    for write in writes:
+        try:
+            write()
+        except CannotWriteError as error:
+            tell(f"mmaprobe: {error}")
+            code = CANNOT_WRITE
+    return code
 
 
 def packed(device: str | None, pack: Path | None) -> str | None:

@@ -22,6 +22,7 @@ from mmaprobe.cli.terminal import (
     MarkdownOption,
     VectorsOption,
     app,
+    check_files,
     drawn,
     emit,
     going_on,
@@ -30,6 +31,7 @@ from mmaprobe.cli.terminal import (
     print_verdict,
     refuse,
     show,
+    written,
 )
 from mmaprobe.devices.products import is_product
 from mmaprobe.errors import UsageError
@@ -124,6 +126,7 @@ def validate(
         )  # fmt: skip
         if all_gpus:
             return _validate_all_gpus(dut, ref or chosen.reference, chosen, options, as_json)
+        check_files(junit, markdown)
         told = Told(junit, markdown, as_json, _gate(baseline, dut, accept_change or (), out_folder))
         return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, told)
     refuse(context, OF_A_PLAN, "goes with --plan")
@@ -217,6 +220,7 @@ def merge(
     """Put the shards of a plan together into one evidence."""
     from mmaprobe.campaigns.verbs import merge as merge_shards
 
+    check_files(junit, markdown)
     return _say(merge_shards(shards, out_folder), str(out_folder), Told(junit, markdown, as_json))
 
 
@@ -240,22 +244,24 @@ def _say(campaign: Campaign, evidence: str, told: Told) -> int:
     verdict = held_against(told.gate, Path(evidence)) if told.gate is not None else None
     code = campaign.exit_code if verdict is None else worst({campaign.exit_code, verdict.exit_code})
     failure = None if verdict is None else verdict.failure
-    if told.junit is not None:
-        report_junit.write(summary, told.junit, failure)
-    if told.markdown is not None:
+    junit, markdown, lines = told.junit, told.markdown, list(campaign_lines(campaign))
+    writes = [lambda: report_junit.write(summary, junit, failure)] if junit else []
+    if markdown:
         excluded = {row.instruction: excluded_of(row) for row in campaign.rows}
-        report_markdown.write(summary, told.markdown, campaign_lines(campaign), excluded, failure=failure or "")
+        writes.append(lambda: report_markdown.write(summary, markdown, lines, excluded, failure=failure or ""))
+    code = worst({code, written(*writes)})
     if told.as_json:
         document = campaign_json(campaign, evidence)
-        emit(document | ({"baseline": verdict.to_json(), "exit_code": code} if verdict is not None else {}))
+        emit(document | ({"baseline": verdict.to_json()} if verdict is not None else {}) | {"exit_code": code})
     else:
-        print_campaign(out(), summary, campaign_lines(campaign))
+        print_campaign(out(), summary, lines)
         print_verdict(verdict)
     return code
 
 
 def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
     from mmaprobe.campaigns.shard_file import shard_name, shard_to_json
+    from mmaprobe.campaigns.summary_rows import shard_lines
 
     if as_json:
         emit(shard_to_json(result))
@@ -266,4 +272,6 @@ def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
         f"shard {result.shard} of plan {result.plan['name']}: {mismatches_in(result.mismatches, result.vectors)}, "
         f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}",
     )  # fmt: skip
+    for line in shard_lines(result):
+        out().print(line)
     return result.exit_code

@@ -22,11 +22,11 @@ from mmaprobe.errors import CannotWriteError, UsageError
 TEMPORARY = ".new"
 LOCK = ".lock"
 SEAL = "sha256"
+ANOTHER = "choose another folder with --out"
+"""What to do where a folder cannot be written."""
 
 
-def write_bytes(
-    path: Path, content: bytes, advice: str = "choose another folder with --out", root: Path | None = None
-) -> None:
+def write_bytes(path: Path, content: bytes, advice: str = ANOTHER, root: Path | None = None) -> None:
     """Put ``content`` at ``path``: into a new file of an unpredictable name beside it, flushed to disk, then renamed.
 
     A reader sees the old file or the new one, never a part.  No link is followed below ``root`` (by default the
@@ -50,6 +50,8 @@ def check_place(path: Path, advice: str) -> None:
     name = f".{secrets.token_hex(16)}{TEMPORARY}"
     try:
         with _folder(there, ()) as folder:
+            if there == path.absolute().parent:
+                _check_file(folder, path.name)
             _write_through(folder, name, b"")
             os.unlink(name, dir_fd=folder)
     except OSError as error:
@@ -98,10 +100,7 @@ def _put(folder: int, name: str, content: bytes, new: bool = False) -> None:
     temporary = f".{secrets.token_hex(16)}{TEMPORARY}"
     try:
         _write_through(folder, temporary, content)
-        with suppress(FileNotFoundError):
-            mode = os.lstat(name, dir_fd=folder).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
-                raise OSError(errno.EINVAL, "there is something that is no file")
+        _check_file(folder, name)
         if new:
             os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         else:
@@ -110,6 +109,14 @@ def _put(folder: int, name: str, content: bytes, new: bool = False) -> None:
     finally:
         with suppress(OSError):  # renamed already, or the folder is unreachable, which the caller is told
             os.unlink(temporary, dir_fd=folder)
+
+
+def _check_file(folder: int, name: str) -> None:
+    """OSError where there is something of the name that is no file, nor a link in its place."""
+    with suppress(FileNotFoundError):
+        mode = os.lstat(name, dir_fd=folder).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            raise OSError(errno.EINVAL, "there is something that is no file")
 
 
 def _write_through(folder: int, name: str, content: bytes) -> None:
@@ -142,7 +149,7 @@ def new_folder(folder: Path) -> None:
 class Lock:
     """That this process alone writes into a folder; held until ``release``, or until the process ends in any way."""
 
-    def __init__(self, folder: Path, advice: str = "wait for it, or choose another folder with --out") -> None:
+    def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
         self._handle = -1
         if folder.exists() and not folder.is_dir():
@@ -150,11 +157,11 @@ class Lock:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             while self._handle < 0:
-                self._handle = self._taken(advice)
+                self._handle = self._taken()
         except OSError as error:
-            raise CannotWriteError(f"cannot write {self._path}: {error.strerror or error}; {advice}") from error
+            raise CannotWriteError(f"cannot write {self._path}: {error.strerror or error}; {ANOTHER}") from error
 
-    def _taken(self, advice: str) -> int:
+    def _taken(self) -> int:
         """The lock's file, locked; -1 where its last holder took it away meanwhile.  UsageError naming who holds it."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
@@ -168,7 +175,9 @@ class Lock:
         except BlockingIOError:
             said = os.pread(handle, 20, 0).decode("ascii", "replace").strip() or "another"
             os.close(handle)
-            raise UsageError(f"{self._path.parent}: process {said} is writing there; {advice}") from None
+            raise UsageError(
+                f"{self._path.parent}: process {said} is writing there; wait for it, or {ANOTHER}"
+            ) from None
         except BaseException:
             os.close(handle)
             raise
@@ -214,9 +223,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_json(
-    path: Path, value: Any, advice: str = "choose another folder with --out", root: Path | None = None
-) -> None:
+def write_json(path: Path, value: Any, advice: str = ANOTHER, root: Path | None = None) -> None:
     """``json_text(value)`` at ``path``, by ``write_bytes``."""
     write_bytes(path, json_text(value).encode(), advice, root)
 

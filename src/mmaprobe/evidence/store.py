@@ -29,7 +29,7 @@ from mmaprobe.evidence.counts import ERRORS, check_counts
 from mmaprobe.evidence.records import Finding, Mismatch, Witness
 from mmaprobe.evidence.records_json import Json
 from mmaprobe.evidence.steps import StepRecord, step_from_json
-from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, USAGE
 
 SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
@@ -74,6 +74,12 @@ class Header:
         if not self.run:
             object.__setattr__(self, "run", files.digest_of(files.json_text(self.to_json()).encode())[:12])
 
+    @property
+    def is_campaign(self) -> bool:
+        """Whether it is of a plan on two devices, not of a run: then it is finished where what its plan demands was
+        compared."""
+        return {"reference", "parts"} <= self.settings.keys() and isinstance(self.settings.get("plan"), Mapping)
+
     def to_json(self) -> Json:
         """The header's fields as JSON."""
         return {
@@ -112,7 +118,7 @@ class Part:
         """From the counts: 0 equal, 1 mismatch, 4 nothing compared or derived, 5 answers that change; or an error's."""
         if "error" in self.validation:
             code = self.validation.get("error_code")
-            return int(code) if code in ERRORS else DEVICE_FAILED
+            return INCONCLUSIVE if code == USAGE else int(code) if code in ERRORS else DEVICE_FAILED
         if any(not example.stable for example in self.mismatches):
             return DEVICE_FAILED
         if self.mismatch_count:
@@ -144,6 +150,7 @@ class Part:
 class Store:
     """An evidence folder that is being written or read.
 
+    ``enough``: a budget ended it, and everything had its least; what is written of a part later takes that back.
     ``sealed``: it has digests; ``lock``: this process alone writes into it, until ``close``; ``advice``: what to do
     where it cannot be written, else how a run goes on.
     """
@@ -154,6 +161,7 @@ class Store:
     sealed: bool = True
     lock: files.Lock | None = None
     advice: str = ""
+    enough: bool = False
     _parts: dict[str, Part] = field(default_factory=dict)
     _steps: dict[str, StepRecord] = field(default_factory=dict)
     _digests: dict[str, str] = field(default_factory=dict)
@@ -179,7 +187,7 @@ class Store:
         is not the one that the manifest names.  What the run knew of an architecture that does not ship is added to
         the catalog."""
         named = read_manifest(Path(path))
-        store = cls(named.folder, named.header, named.finished, named.sealed)
+        store = cls(named.folder, named.header, named.finished, named.sealed, enough=named.enough)
         for name in named.parts:
             store._parts[name] = named.read_part(name)
         for name in named.steps:
@@ -205,6 +213,11 @@ class Store:
         """The steps begun so far, by name."""
         return dict(self._steps)
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that was to be compared is missing: it is finished, or a budget left it ``enough``."""
+        return self.finished or self.enough
+
     def is_finished(self, instruction: str) -> bool:
         """Whether the part of this instruction id is there and finished."""
         return instruction in self._parts and self._parts[instruction].status == "finished"
@@ -215,7 +228,7 @@ class Store:
         Returns the part's file.  Raises CannotWriteError; earlier parts stay
         valid.
         """
-        name = part_name(part.instruction)
+        name, self.enough = part_name(part.instruction), False
         self._write({name: part.to_json(self.header.run)})
         self._parts[part.instruction] = part
         self._write_manifest()
@@ -224,7 +237,7 @@ class Store:
     def save_step(self, step: StepRecord, parts: Iterable[Part] = ()) -> None:
         """Write what a slice of a step found: the parts, the step's own file, then the manifest that names them all.
         Raises CannotWriteError; what the manifest named before stays valid."""
-        found = {part.instruction: part for part in parts}
+        found, self.enough = {part.instruction: part for part in parts}, False
         documents = {part_name(name): part.to_json(self.header.run) for name, part in found.items()}
         document = {"schema": SCHEMA, "kind": KIND, "run": self.header.run, "step": step.name, "result": step.result}
         self._write(documents | {step_name(step.name): document})
@@ -240,6 +253,11 @@ class Store:
     def finish(self) -> None:
         """Mark the run as finished."""
         self.finished = True
+        self._write_manifest()
+
+    def leave(self) -> None:
+        """Mark the run as ended by its budget after everything had its least."""
+        self.enough = True
         self._write_manifest()
 
     def _write(self, found: Mapping[str, Json]) -> None:
@@ -280,6 +298,8 @@ class Store:
         }
         if self._steps:
             document["steps"] = {name: step.to_json() for name, step in self._steps.items()}
+        if self.enough:
+            document["enough"] = True
         if announced:
             document["next"] = dict(announced)
         files.write_json(self.path / MANIFEST, files.sealed(document), self._advice, self.path)
@@ -313,10 +333,21 @@ class Named:
     manifest: files.FileValue
     header: Header
     finished: bool
+    enough: bool
     sealed: bool
     parts: tuple[str, ...]
     steps: tuple[str, ...]
     accepted: Mapping[str, tuple[str, ...]]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that was to be compared is missing."""
+        return self.finished or self.enough
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word or a line."""
+        return "finished" if self.finished else "ended by its budget after its least" if self.enough else "partial"
 
     def read_part(self, name: str) -> Part:
         """The part of this instruction id; UsageError where it is not the one that is named, or does not add up."""
@@ -395,6 +426,7 @@ def read_manifest(folder: Path) -> Named:
         manifest=manifest,
         header=header,
         finished=manifest["status"].one_of("finished", "partial") == "finished",
+        enough="enough" in given and bool(manifest["enough"].typed(bool)),
         sealed=sealed,
         parts=tuple(manifest["parts"].typed(dict)),
         steps=tuple(optional["steps"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.coverage import coverage_lines
-from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
+from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.showing import counted, counted_states
 
 MOST_ROWS = 2000
@@ -25,7 +25,7 @@ def to_markdown(
     ``failure``: what else than the summary makes the run red.
     """
     said = [*_head(summary, failure), *(f"- {_plain(line)}" for line in (*lines, *coverage_lines(summary.coverage)))]
-    return "\n".join([*said, "", *_table(summary, excluded or {}), "", *_reasons(summary), _plain(MEANING), ""])
+    return "\n".join([*said, "", *_table(summary, excluded or {}), "", *_reasons(summary), _plain(summary.meaning), ""])
 
 
 def _head(summary: RunSummary, failure: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ def disagreement_text(found: Finding, expected: Finding, pair: Pair) -> str:
 def example_lines(summary: Summary, saved: str = "") -> Iterator[str]:
     """The lines of every mismatch that was kept of a comparison; ``saved``: the file that holds them."""
     for example in summary.examples:
-        yield from mismatch_lines(example, _command(summary, example, saved), _explaining(summary, example))
+        yield from mismatch_lines(example, again_command(summary, example, saved), _explaining(summary, example))
 
 
 def mismatch_lines(mismatch: Mismatch, again: str = "", why: str = "") -> list[str]:
@@ -87,7 +87,7 @@ def in_short(mismatch: Mismatch) -> str:
     if smallest is not None and other is not None and smallest.d != other:
         vector, expected, how = smallest, other, smallest_kinds(mismatch)
     found = "; ".join((outcome_words(mismatch), *how))
-    return f"{vector_text(vector)} gives {vector.d:#x}, the model {expected:#x} ({mismatch.recipe}; {found})"
+    return f"{vector_text(vector)} gives {vector.d:#x}, expected {expected:#x} ({mismatch.recipe}; {found})"
 
 
 def outcome_words(mismatch: Mismatch) -> str:
@@ -178,14 +178,14 @@ def _named(option: str, device: str) -> list[str]:
     return [] if runs_no_program(device) else [option, device]
 
 
-def _command(summary: Summary, example: Mismatch, saved: str) -> str:
-    """The command that asks a mismatch again."""
+def again_command(summary: Summary, example: Mismatch, saved: str = "") -> str:
+    """The command that asks a mismatch again; ``saved``: the file that holds it."""
     if saved:
         words = ["replay", saved, *_named("--device", summary.dut), *_named("--ref", summary.ref)]
     elif is_recipe(example.recipe):
         words = ["replay", example.recipe, "--device", summary.dut, "--ref", summary.ref]
     else:
-        plan = ["--plan", "witnesses"] if dict(summary.families).keys() == {FAMILY} else []
+        plan = ["--plan", "witnesses"] if FAMILY in dict(summary.families) else []
         words = ["validate", summary.dut, summary.ref, summary.instruction, *plan]
     return shlex.join(["mmaprobe", *words])
 

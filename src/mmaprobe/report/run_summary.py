@@ -37,9 +37,11 @@ NEW = "new"
 """How an instruction stands to the shipped parameters where they say nothing of it."""
 
 MEANING = (
-    "Equal means: every vector compared gave the same bits on the device and in the model derived from it. "
+    "Equal means: every vector compared gave the same bits on the device and in {reference}. "
     "It is evidence for those vectors, not a proof for all."
 )
+DERIVED = "the model derived from it"
+"""What a run compares its device with."""
 MEANING_OF_PRODUCT = (
     "Equal means: every element compared had the same bits in the product and by the schedule. "
     "It is evidence for those elements, not a proof for all."
@@ -95,6 +97,7 @@ class RunSummary:
     ``ended``: why it ended early, ``failure`` that reason's exit code, where it is one.  ``check``: what is missing
     without a reason, or new, is a failure.  ``least``: so many instructions must be compared.  ``unreached``:
     instructions and control states that had less than the run's minimum of vectors when the budget was spent.
+    ``reference``: what was compared with.
     """
 
     device: str
@@ -112,6 +115,17 @@ class RunSummary:
     failure: int = 0
     least: int = 0
     unreached: int = 0
+    reference: str = DERIVED
+
+    @property
+    def of_product(self) -> bool:
+        """Whether it is about a whole matrix product, and no instruction."""
+        return not self.rows and any(step.name == PRODUCT for step in self.steps)
+
+    @property
+    def meaning(self) -> str:
+        """What *equal* says of it, and what it does not say."""
+        return MEANING_OF_PRODUCT if self.of_product else MEANING.format(reference=self.reference)
 
     @property
     def vectors(self) -> int:

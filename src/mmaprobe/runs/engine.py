@@ -17,7 +17,7 @@ from mmaprobe.evidence.files import digest_of, json_text
 from mmaprobe.evidence.steps import StepRecord
 from mmaprobe.evidence.store import CATALOG
 from mmaprobe.evidence.unexpected_ends import unforeseen
-from mmaprobe.exit_codes import DEVICE_FAILED, INTERNAL, INTERRUPTED, MISMATCH, NOT_HERE
+from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INTERNAL, INTERRUPTED, MISMATCH, NOT_HERE
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.beginning import Options, begun, best_device
 from mmaprobe.runs.deriving import remember
@@ -72,6 +72,8 @@ def conduct(device: Device | str | None, taken: Sequence[RunStep], options: Opti
         report = _report(run, taken, options, ended, code, begin)
         if recorded:
             store.attach(SUMMARY, json_text(document_of(report)).encode())
+        elif ended == SPENT and whole and report.exit_code in (EQUAL, MISMATCH):
+            store.leave()
     return report
 
 

@@ -17,7 +17,7 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, MISMATCH
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.run_summary import InstructionRow, RunSummary
+from mmaprobe.report.run_summary import DERIVED, InstructionRow, RunSummary
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.report_summary import OUTCOMES, kept_detail, row_of
@@ -35,6 +35,7 @@ def kept_summary(store: Store) -> RunSummary:
     taken = [step.name for step in STEPS]
     steps = sorted(store.steps.values(), key=lambda step: taken.index(step.name) if step.name in taken else len(taken))
     codes = {each.exit_code for each in answers_of(store)} | {*cpu_codes(store.steps)}
+    codes |= {INCONCLUSIVE} if header.is_campaign and not store.finished else set()
     return RunSummary(
         device=header.device,
         identity=header.identity,
@@ -45,7 +46,8 @@ def kept_summary(store: Store) -> RunSummary:
         evidence=str(store.path),
         seconds=sum(step.seconds for step in steps),
         steps=tuple(map(step_row, steps)),
-        ended="" if store.finished else "it is not finished",
+        ended="" if store.settled else "it is not finished",
+        reference=str(header.settings["reference"]) if header.is_campaign else DERIVED,
         failure=next((code for code in (DEVICE_FAILED, MISMATCH, INCONCLUSIVE) if code in codes), 0),
     )
 

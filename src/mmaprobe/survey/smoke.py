@@ -20,6 +20,7 @@ from mmaprobe.devices.gemm import GemmDevice
 from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.records import Mismatch
+from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.models.engine import evaluate_many
 from mmaprobe.operands.batch import Batch, Bits, join, take
 from mmaprobe.operands.witness_batches import as_vectors
@@ -38,6 +39,9 @@ POOL = 1500
 EXAMPLES = 4
 """Mismatches that are shown of an instruction."""
 FAMILY = "witnesses"
+NOT_DRAWN = (FAMILY, *ENUMERATED)
+"""What summaries count as families and no generator drew: witnesses are chosen, enumerations counted through, and how
+many of them agree says nothing of a rate."""
 
 
 @dataclass(frozen=True)

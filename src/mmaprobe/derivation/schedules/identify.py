@@ -58,9 +58,8 @@ APART = 2
 MIXED = 4
 """Different rows, and columns, of a call that tells which known kernel elements are of."""
 DRAWN = 24
-"""Times at most that these are drawn until all known kernels answer each pair in other bits."""
-DOUBTS = 3
-"""Calls at most by which this is told, where an element is what several of them answer."""
+"""Times at most that these are drawn until all known kernels answer each pair in other bits; else one pair is asked of
+all elements."""
 EDGES = ((31, 31), (17, -13))
 """What is added to M and N for other shapes whose elements are looked at, so that no piece of an axis is missed."""
 OTHERS = ((37, 53), (23, 61), (7, 5), (3, 18), (29, 700), (20, 900), (650, 12))
@@ -165,7 +164,7 @@ class _Search:
         self._maps: dict[tuple[int, int], Map] = {}
         self._apart: dict[tuple[int, int], str] = {}
         self._heard: dict[tuple[int, ...], Heard] = {}
-        self._apart_by: tuple[list[GemmKernel], Rows] | None = None
+        self._drawn: dict[int, tuple[Sequence[GemmKernel], Rows]] = {}
 
     def run(self) -> None:
         """All stages; what stops one is said in ``why``."""
@@ -234,13 +233,13 @@ class _Search:
 
     def _equal_rows(self, unknown: NDArray[np.bool_]) -> list[EqualRows]:
         """Calls of equal rows of every kind of values: two tell classes apart; of the others one call asks all, if the
-        unknown elements of a class answer alike there."""
+        elements of a class with unknown ones answer alike there."""
         m, n = unknown.shape
         asked = [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[:APART]]
         xs, ys = zip(*self._rows[APART:], strict=True)
         in_turn = (np.arange(count) % len(xs) for count in (m, n))
-        number = np.unique(np.where(unknown, classes(asked), -1), return_inverse=True)[1].reshape(m, n)
-        mixed = ask_mixed_rows(self._calls, xs, ys, *in_turn).apart(number - int(not unknown.all()))
+        groups = classes(asked)
+        mixed = ask_mixed_rows(self._calls, xs, ys, *in_turn).apart(groups, np.unique(groups[unknown]))
         return asked + (mixed or [ask_equal_rows(self._calls, m, n, x, y) for x, y in self._rows[APART:]])
 
     def _known(self, m: int, n: int) -> NDArray[np.intp]:
@@ -249,13 +248,13 @@ class _Search:
         kernels = [(index, kind.kernel) for index, kind in enumerate(self._found.kinds) if kind.kernel is not None]
         if not kernels:
             return number
-        rows, gives = self._rows_apart([kernel for _, kernel in kernels]), np.ones((len(kernels), m, n), bool)
-        for _ in range(DOUBTS):
-            places = (self._rng.integers(0, MIXED, count) for count in (m, n))
+        gives = np.ones((len(kernels), m, n), bool)
+        for count in (MIXED, 1):
+            rows = self._rows_apart([kernel for _, kernel in kernels], count)
+            places = (self._rng.integers(0, count, length) for length in (m, n))
             gives &= self._giving(kernels, ask_mixed_rows(self._calls, *rows, *places))
             if (gives.sum(0) < 2).all():
                 break
-            rows = self._drawn()
         return np.where(gives.any(0), np.array([index for index, _ in kernels])[gives.argmax(0)], -1)
 
     def _giving(self, kernels: Sequence[tuple[int, GemmKernel]], asked: MixedRows) -> NDArray[np.bool_]:
@@ -263,28 +262,23 @@ class _Search:
         crossed = [self._crossed(kernel, asked.xs, asked.ys) for _, kernel in kernels]
         return np.stack([asked.d == each[asked.of_row][:, asked.of_column] for each in crossed])
 
-    def _drawn(self, number: int = 0) -> Rows:
-        """A few x and y of random values."""
-        spread = SPREADS[number % len(SPREADS)]
-        drawn = [draw_rows(self._calls, self._k, self._rng, spread) for _ in range(MIXED)]
-        return [x for x, _ in drawn], [y for _, y in drawn]
-
-    def _rows_apart(self, kernels: Sequence[GemmKernel]) -> Rows:
-        """A few x and y of which every pair is answered in other bits by each of these kernels, if such are found: an
+    def _rows_apart(self, kernels: Sequence[GemmKernel], count: int) -> Rows:
+        """So many x and y of which every pair is answered in other bits by each of these kernels, if such are found: an
         element of a kernel that is not known answers some of the pairs as none of them does."""
-        if self._apart_by is not None and self._apart_by[0] == kernels:
-            return self._apart_by[1]
-        best, least = None, -1
+        if self._drawn.get(count, ((), ([], [])))[0] == kernels:
+            return self._drawn[count][1]
+        best: Rows = [], []
+        least = -1
         for number in range(DRAWN):
-            rows = self._drawn(number)
+            drawn = [draw_rows(self._calls, self._k, self._rng, SPREADS[number % len(SPREADS)]) for _ in range(count)]
+            rows = [x for x, _ in drawn], [y for _, y in drawn]
             every = np.stack([self._crossed(each, *rows).ravel() for each in kernels])
             apart = sum(len(np.unique(column)) for column in every.T)
             if apart > least:
                 best, least = rows, apart
             if apart == every.size:
                 break
-        assert best is not None
-        self._apart_by = [*kernels], best
+        self._drawn[count] = kernels, best
         return best
 
     def _crossed(self, kernel: GemmKernel, xs: Sequence[Bits], ys: Sequence[Bits]) -> Bits:

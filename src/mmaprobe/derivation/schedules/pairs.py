@@ -29,6 +29,9 @@ from mmaprobe.probing.gemm.sizes import (
 MOST_KEYS = 1 << 24
 """Keys up to this one are looked up in a table; larger ones are sorted."""
 
+ENDS = 4
+"""Of the places outside of a class's grid one in so many is asked about the first lane, and one about the last."""
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -228,6 +231,7 @@ class ClassView:
         sides = self.mask.T.shape if self._turned else self.mask.shape
         (along, across), numbers = self._sides, np.arange(len(q))
         at_p, at_q = _mixed(p, sides[0]), _mixed(numbers, sides[1])
+        at_q[::ENDS], at_q[1::ENDS] = numbers[0], numbers[-1]
         at_p[along], at_q[across] = _mixed(p, len(along)), _mixed(numbers, len(across))
         shown = None if len(live) == 1 else live[part[at_q]]
         counts = read_counts(self.calls, k, at_p, q[at_q], shown, self._turned)
@@ -332,7 +336,7 @@ class PairedView(ClassView):
         return StepTable(tuple(asked), call, i, j)
 
 
-def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard) -> ClassView:
+def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard | None = None) -> ClassView:
     """The elements of a class, asked in grids of pairs or, where the formats have no room for that, pair by pair.
 
     UsageError where they have no room for this either.
@@ -341,5 +345,5 @@ def view_of(calls: ProductCalls, mask: NDArray[np.bool_], k: int, heard: Heard) 
         window(calls, k)
     except UsageError:
         paired_room(calls)
-        return PairedView(calls, mask, heard)
-    return ClassView(calls, mask, heard)
+        return PairedView(calls, mask, heard or Heard())
+    return ClassView(calls, mask, heard or Heard())

@@ -60,6 +60,8 @@ def _overheard(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> O
     if len(heard) < 2 or any(each.misfits for each in heard):
         return None
     told, last = joint(heard[:-1]), heard[-1]
+    if min(int((told.p == 0).sum()), int((told.q == k - 1).sum())) < min(LANES, k // 2):
+        return None  # of the first and the last lane too little is known
     living, pairs = apart(view, k, kernels(cuts(told, k), told, fmt, rng), told, rng)
     if not living or not all(fits(each, last, k) for each in living):
         return None

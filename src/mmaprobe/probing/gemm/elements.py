@@ -49,21 +49,19 @@ class MixedRows:
     of_column: CLASSES
     d: Bits
 
-    def apart(self, number: CLASSES) -> list[EqualRows] | None:
+    def apart(self, number: CLASSES, asked: CLASSES) -> list[EqualRows] | None:
         """What calls of equal rows would answer, of each x with its own y, if all elements of a class ``number`` (M, N)
-        answer alike; 0 of those of class -1.
+        that is ``asked`` about answer alike; 0 of all other classes.
 
         None where elements of a class were seen to differ, or it has none in such a row and column."""
-        own, count = np.arange(len(self.xs)), int(number.max()) + 2
-        seen = (number + 1) * len(self.xs) * len(self.ys) + self.of_row[:, None] * len(self.ys) + self.of_column
-        told = np.zeros(count * len(self.xs) * len(self.ys), self.d.dtype)
-        there = np.zeros(len(told), bool)
-        told[seen], there[seen] = self.d, True
-        table, asked = (each.reshape(count, len(self.xs), len(self.ys)) for each in (told, there))
-        if not asked[1:, own, own].all() or (told[seen] != self.d)[number >= 0].any():
+        own, shape = np.arange(len(self.xs)), (int(number.max()) + 1, len(self.xs), len(self.ys))
+        seen = number * len(self.xs) * len(self.ys) + self.of_row[:, None] * len(self.ys) + self.of_column
+        told, there = np.zeros(shape, self.d.dtype), np.zeros(shape, bool)
+        told.ravel()[seen], there.ravel()[seen] = self.d, True
+        if not there[asked][:, own, own].all() or (told.ravel()[seen] != self.d)[np.isin(number, asked)].any():
             return None
-        table[0] = 0
-        return [EqualRows(self.xs[i], self.ys[i], table[:, i, i][number + 1]) for i in own]
+        told[np.setdiff1d(number, asked)] = 0
+        return [EqualRows(self.xs[i], self.ys[i], told[:, i, i][number]) for i in own]
 
 
 def value_rows(calls: ProductCalls, k: int, rng: np.random.Generator) -> list[tuple[Bits, Bits]]:

@@ -30,6 +30,7 @@ from mmaprobe.report.page.tree_drawing import draw_tree
 from mmaprobe.report.page.window_drawing import draw_window
 from mmaprobe.report.run_summary import InstructionRow
 from mmaprobe.report.tables.evidence import check_witness
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 DERIVED = "derived from this device's answers"
 SHARED = "as that of another instruction, with which all its answers agree"
@@ -183,7 +184,7 @@ def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
         beyond = str(coverage) if coverage.fresh else ""
     return PartView(
         part.instruction, _outcome(part), part.vectors, part.mismatch_count,
-        one_in(part.vectors) if part.vectors and not part.mismatch_count else 0, _references(part),
+        0 if part.mismatch_count else one_in(_generated(part)), _references(part),
         _differs(first, path), tuple(_families(part)), view, beyond,
         tuple(map(str, form["like"].typed(list))) if given.get("like") else (),
         form["compared"].whole if "compared" in given else 0, part.findings, len(part.witnesses),
@@ -225,6 +226,11 @@ def _families(part: Part) -> Iterator[tuple[str, int, int]]:
             total[0] += count["vectors"]
             total[1] += count["mismatches"]
     yield from ((name, *total) for name, total in sorted(counts.items()))  # type: ignore[misc]
+
+
+def _generated(part: Part) -> int:
+    """Vectors that generators drew."""
+    return sum(vectors for name, vectors, _ in _families(part) if name not in NOT_DRAWN)
 
 
 def _covered(counts: CellCounts) -> Iterator[CoveredRule]:

@@ -11,7 +11,7 @@ from mmaprobe.evidence.store import MANIFEST, Header
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.page.cards import Card
 from mmaprobe.report.page.filling import filled
-from mmaprobe.report.run_summary import MEANING, RowOutcome, RunSummary
+from mmaprobe.report.run_summary import RowOutcome, RunSummary
 from mmaprobe.report.tables.open_questions import AnswerRow
 from mmaprobe.report.tables.run import not_here_lines
 from mmaprobe.showing import counted, of_which
@@ -94,7 +94,7 @@ def render(content: PageContent) -> str:
         toolchain=list(_flat(content.header.toolchain)),
         settings=list(_flat(content.header.settings)),
         signs=SIGNS,
-        meaning=MEANING,
+        meaning=summary.meaning,
         manifest=MANIFEST,
     )
 

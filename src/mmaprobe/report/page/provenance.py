@@ -14,9 +14,8 @@ def command_of(header: Header) -> str:
     """The command that runs the same on the same device; of a plan of somebody's own it names the plan, not its
     file."""
     settings: Mapping[str, Any] = header.settings
-    plan = settings.get("plan")
-    if isinstance(plan, Mapping):
-        named = ["validate", header.device, str(settings.get("reference", "")), "--plan", str(plan.get("name", ""))]
+    if header.is_campaign:
+        named = ["validate", header.device, str(settings["reference"]), "--plan", str(settings["plan"].get("name", ""))]
         return shlex.join(["mmaprobe", *named, "--seed", str(header.seed)])
     words = ["mmaprobe", "run", "--device", header.device]
     if settings.get("instruction", "*") != "*":

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mmaprobe.report.console import Folded
 from mmaprobe.report.coverage import coverage_lines
-from mmaprobe.report.run_summary import MEANING, InstructionRow, RunSummary
+from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.report.tables.run import not_here_lines, short_count
 
 NUMBERS = 24
@@ -53,4 +53,4 @@ def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) 
         console.print(line)
     if summary.evidence:
         console.print(f"evidence: {summary.evidence}")
-    console.print(Folded(MEANING, style="dim"))
+    console.print(Folded(summary.meaning, style="dim"))

@@ -15,7 +15,7 @@ from mmaprobe.devices.model import DatapathDevice
 from mmaprobe.devices.recording import read_recording
 from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import Corpus
-from mmaprobe.evidence.files import LOCK, digest_of, read_json
+from mmaprobe.evidence.files import LOCK, check_seal, digest_of, read_json
 from mmaprobe.evidence.folders import PARTS, evidence_below, holds_evidence
 from mmaprobe.evidence.gate_record import RECORD, recorded_code
 from mmaprobe.evidence.records import Witness
@@ -50,11 +50,20 @@ VERDICTS = {
 FETCH = "Fetch the folder from where it was written"
 NAMED = 6
 """Files that are not what was written and are named below the table; of others their number."""
+OURS = "mmaprobe "
+"""How the kind of every text of ours begins."""
 CPU = "cpu"
 OTHER_STATES = "control_state"
 """The question whose witnesses are answers in other control states than the part's."""
 UNNAMED = "not named by the manifest: no part of the run"
 UNSEALED = "without digests: written by an older mmaprobe, nothing shows that it is what was written"
+
+
+Reader = Callable[[Path], tuple[str, int]]
+"""What a file says that no manifest names, and the exit code that its counts make; UsageError where it is not what was
+written."""
+Readers = Mapping[str, Reader]
+"""Readers by the ends of the names of their files."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ class Verified:
     files: list[File] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     text: str = ""
+    readers: Readers = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -119,31 +129,42 @@ def verdict(told: Verified) -> list[str]:
     lines = [f"{told.path}: {told.kind}: {words[USAGE]}: {counted}: {names}"]
     if told.kind == "evidence":
         left = f"The other files: {told.text}.  " if told.text else ""
-        lines.append(f"{left}{FETCH}, or run anew: mmaprobe run --out ANOTHER_FOLDER")
+        lines.append(f"{left}{FETCH}, or run anew with --out ANOTHER_FOLDER")
     return lines
 
 
-def verify_all(path: Path) -> list[Verified]:
+def verify_all(path: Path, readers: Readers | None = None) -> list[Verified]:
     """What a path names, verified: itself, or every run below it where it is a folder of runs.
 
     A run without its manifest is wrong as one that was altered is; UsageError where nothing of ours is there.
     """
-    if path.is_dir() and not any((path / name).exists() for name in (MANIFEST, LIST, PARTS)) and holds_evidence(path):
-        return [_verified(each) for each in evidence_below(path)]
-    return [verify(path)]
+    readers = readers or {}
+    if path.is_dir() and not any((path / name).exists() for name in (MANIFEST, LIST, PARTS)):
+        if holds_evidence(path):
+            return [_verified(each, readers) for each in evidence_below(path)]
+        if alone := sorted(each for each in path.iterdir() if reader_of(readers, each)):
+            return [verify(each, readers) for each in alone]
+    return [verify(path, readers)]
 
 
-def _verified(path: Path) -> Verified:
+def reader_of(readers: Readers, path: Path) -> Reader | None:
+    """What reads a file of this name; None where nothing does."""
+    return next((read for end, read in readers.items() if path.name.endswith(end)), None)
+
+
+def _verified(path: Path, readers: Readers) -> Verified:
     try:
-        return verify(path)
+        return verify(path, readers)
     except UsageError as error:
         return Verified(path, "evidence", [File(MANIFEST, wrong=str(error))])
 
 
-def verify(path: Path) -> Verified:
-    """Everything about a folder or an archive; UsageError where it is none of ours."""
+def verify(path: Path, readers: Readers | None = None) -> Verified:
+    """Everything about a folder, an archive or a file of ``readers``; UsageError where it is none of ours."""
+    if path.is_file() and (read := reader_of(readers or {}, path)):
+        return _read(path, read)
     if path.is_file():
-        return _one(path, "recording", "", lambda: _corpus(read_recording(path)))
+        return _document(path) or _one(path, "recording", "", lambda: _corpus(read_recording(path)))
     if (path / LIST).exists():
         return _pack(path)
     if (path / MANIFEST).exists():
@@ -154,11 +175,31 @@ def verify(path: Path) -> Verified:
             told.files.append(File(MANIFEST, wrong=str(error)))
             return told
         if isinstance(value, dict) and value.get("kind") == KIND:
-            return _evidence(path)
+            return _evidence(path, readers or {})
         return _one(path, "corpus", MANIFEST, lambda: _corpus(Corpus.open(path)))
     if (path / PARTS).is_dir():
         raise UsageError(f"{path}: has instructions but no {MANIFEST}, which names them.  {FETCH}")
     raise UsageError(f"{path}: neither evidence nor a corpus, a recording or a pack; name its folder or archive")
+
+
+def _document(path: Path) -> Verified | None:
+    """A single sealed text, such as saved mismatches; None where the file begins as no text of ours does."""
+    if path.read_bytes()[:1] != b"{":
+        return None
+    told, kind = Verified(path, "document"), str(read_json(path).typed(dict).get("kind", ""))
+    if not kind.startswith(OURS):
+        raise UsageError(
+            f"{path}: no kind of mmaprobe's texts; name evidence, a corpus, a recording, a pack or a shard"
+        )
+    told.kind = kind.removeprefix(OURS)
+    told.check("", lambda: _seal(path))
+    told.text = told.files[0].wrong or told.files[0].says
+    return told
+
+
+def _seal(path: Path) -> str:
+    check_seal(read_json(path), 1)
+    return "as it was written"
 
 
 def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]]) -> Verified:
@@ -171,6 +212,20 @@ def _one(path: Path, kind: str, name: str, read: Callable[[], tuple[str, bool]])
         return text if sealed else f"{text}; {UNSEALED}"
 
     told.check(name, says)
+    told.text = told.files[0].wrong or told.files[0].says
+    return told
+
+
+def _read(path: Path, read: Reader) -> Verified:
+    """A file by its reader."""
+    told = Verified(path, "file")
+
+    def says() -> str:
+        text, code = read(path)
+        told.codes.append(code)
+        return text
+
+    told.check("", says)
     told.text = told.files[0].wrong or told.files[0].says
     return told
 
@@ -197,9 +252,9 @@ def _pack(path: Path) -> Verified:
     return told
 
 
-def _evidence(path: Path) -> Verified:
+def _evidence(path: Path, readers: Readers) -> Verified:
     """A run's folder: every file that the manifest names, and the verdict that its counts make."""
-    told = Verified(path, "evidence")
+    told = Verified(path, "evidence", readers=readers)
     found: list[Named] = []
 
     def manifest() -> str:
@@ -228,11 +283,11 @@ def _evidence(path: Path) -> Verified:
     told.codes += [part.exit_code for part in parts.values()] or [INCONCLUSIVE] * (PRODUCT not in named.steps)
     if told.exit_code != USAGE:  # what an altered catalog says of an instruction, or no longer says, is nothing
         told.codes += [_standing(named, part) for part in parts.values()]
-    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.finished or not named.sealed)
+    told.codes += [DEVICE_FAILED] * ("failed" in statuses) + [INCONCLUSIVE] * (not named.settled or not named.sealed)
     vectors, wrong = (sum(getattr(part, key) for part in parts.values()) for key in ("vectors", "mismatch_count"))
     counts = f"{counted(len(parts), 'instruction')}, {mismatches_in(wrong, vectors)}"
     held = "a product" if PRODUCT in named.steps and not parts else counts
-    told.text = f"{'finished' if named.finished else 'partial'}, {held}"
+    told.text = f"{named.ended}, {held}"
     told.text += "" if named.sealed else f"; {UNSEALED}"
     return told
 
@@ -287,14 +342,15 @@ def _beside(told: Verified, named: Named) -> None:
     """What else is in the folder: a CPU's evidence, and files that the manifest does not name."""
     inner = told.path / CPU
     if (inner / MANIFEST).exists():
-        below = _evidence(inner)
+        below = _evidence(inner, told.readers)
         told.files += [File(f"{CPU}/{each.file}", each.sha256, each.says, each.wrong) for each in below.files]
         told.codes += below.codes
     known = {MANIFEST, LOCK, *named.accepted, *map(part_name, named.parts), *map(step_name, named.steps)}
     for path in sorted(told.path.rglob("*")):
         name = path.relative_to(told.path).as_posix()
         if path.is_file() and name not in known and not path.is_relative_to(inner):
-            told.files.append(File(name, digest_of(path.read_bytes()), UNNAMED))
+            read = reader_of(told.readers, path)
+            told.check(name, lambda path=path, read=read: read(path)[0] if read else UNNAMED)  # type: ignore[misc]
 
 
 def _standing(named: Named, part: Part) -> int:

@@ -13,7 +13,7 @@ from rich.text import Text
 from mmaprobe.report.console import ENDLESS, Folded
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.datapath.phrases import COLUMNS
-from mmaprobe.report.run_summary import MEANING, MEANING_OF_PRODUCT, PRODUCT, InstructionRow, RunSummary, StepRow
+from mmaprobe.report.run_summary import InstructionRow, RunSummary, StepRow
 from mmaprobe.showing import counted
 
 WIDE = 150
@@ -133,9 +133,8 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     compared = f"{counted(summary.vectors, 'vector')} compared, {counted(summary.mismatches, 'mismatch')}"
     verdict = f"{counted(len(summary.rows), 'instruction')}, {compared}"
     verdict += f", {_time(summary.seconds)}" if summary.seconds else ""
-    of_product = not summary.rows and any(step.name == PRODUCT for step in summary.steps)
     lines: list[RenderableType] = []
-    if not of_product:
+    if not summary.of_product:
         lines.append(Folded(verdict, style="bold red" if unequal else "bold green"))
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
@@ -144,7 +143,7 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     lines += [Folded(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Folded(f"evidence: {summary.evidence}"))
-    return [*lines, Folded(MEANING_OF_PRODUCT if of_product else MEANING, style="dim")]
+    return [*lines, Folded(summary.meaning, style="dim")]
 
 
 def not_here_lines(missing: Iterable[tuple[str, str]]) -> list[str]:
