@@ -57,9 +57,9 @@ class Carried:
         k = self.readings[0].k
         self._hear(k)
         for factor in FACTORS:
-            last = self.readings[-1]
-            own = self.living or (last.kernels if last is self.readings[0] else ())
-            if own and max(len(each.ranges.sizes(last.k)) for each in own) < 3:
+            largest = max(self.readings, key=lambda each: each.k)
+            own = self.living or (largest.kernels if len(self.readings) == 1 else ())
+            if own and max(len(each.ranges.sizes(largest.k)) for each in own) < 3:
                 self._read(min(factor * k + 3, max(LARGEST, k)))
         if len(self.readings) == 1:
             self.living = self._by_rule(self.readings[0], ())
