@@ -83,7 +83,7 @@ def test_a_night_that_a_budget_ended_is_a_baseline_where_it_compared_enough(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = tmp_path / "endless.toml"
-    text = 'instructions = ["x86.dpps"]\nvectors = 1_000_000_000_000\nleast_instructions = 1\nminutes = 0.01\n'
+    text = 'instructions = ["x86.dpps"]\nvectors = 1_000_000_000_000\nleast_instructions = 1\nminutes = 0.02\n'
     plan.write_text(text + "least_vectors = 1\n")
     calm = [words[0], MODEL, MODEL, "--plan", str(plan)]
     assert night(calm, tmp_path / "one", "--seed", 1) == 0

@@ -267,3 +267,15 @@ def test_a_bring_up_is_verified_with_all_that_it_hands_on(tmp_path: Path) -> Non
     (tmp_path / "e" / "summary.json").write_text("{}")
     assert [each.file for each in verify(tmp_path / "e").files if each.wrong] == ["summary.json"]
     assert verify(tmp_path / "e" / "recording.tar.gz").exit_code == 0
+
+
+def test_saved_mismatches_are_held_against_their_seal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A digit that was changed in what is sent to somebody else would be another answer of the device."""
+    kept = tmp_path / "m.json"
+    words = ["validate", "model:sm_90a", "model:sm_80", "mma.m16n8k16.f32.f16.f16.f32", "-n", "200", "--seed", "1"]
+    assert main([*words, "--save", str(kept)]) == 1
+    assert main(["evidence", "verify", str(kept)]) == 0
+    assert "mismatches: whole; as it was written" in capsys.readouterr().out
+    kept.write_text(kept.read_text("utf-8").replace('"same": 64', '"same": 63', 1), "utf-8")
+    assert main(["evidence", "verify", str(kept)]) == 2
+    assert "sha256" in capsys.readouterr().out

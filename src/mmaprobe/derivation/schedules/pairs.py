@@ -116,7 +116,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class GridAnswers:
     """What calls of grids at one K were answered by all elements, whichever class they were made for."""
 
     k: int
@@ -134,7 +134,7 @@ class Hearing:
 class Heard:
     """Calls at one shape that every class of elements there has answered: grids, and matrices of tiny values."""
 
-    grids: list[Hearing] = field(default_factory=list)
+    grids: list[GridAnswers] = field(default_factory=list)
     tiny: list[Asked] = field(default_factory=list)
 
 
@@ -222,7 +222,7 @@ class ClassView:
                 self._call(k, p, q[j : j + len(across)], part[j : j + len(across)], live)
                 for j in range(0, len(q), len(across))
             ]
-            self.heard.grids.append(Hearing(k, len(live), self._turned, tuple(grids)))
+            self.heard.grids.append(GridAnswers(k, len(live), self._turned, tuple(grids)))
             found.append(self.heard.grids[-1].pairs(self.mask))
         return joint(found)
 

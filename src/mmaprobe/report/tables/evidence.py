@@ -184,7 +184,12 @@ def verify(path: Path, readers: Readers | None = None) -> Verified:
 
 def _document(path: Path) -> Verified | None:
     """A single sealed text, such as saved mismatches; None where the file begins as no text of ours does."""
-    if path.read_bytes()[:1] != b"{":
+    try:
+        with path.open("rb") as file:
+            begins = file.read(1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    if begins != b"{":
         return None
     told, kind = Verified(path, "document"), str(read_json(path).typed(dict).get("kind", ""))
     if not kind.startswith(OURS):
