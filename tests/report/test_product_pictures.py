@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mmaprobe
 from cases.gemm_schedules import ONE, PLAIN, SHARED
 from cases.random_products import Modelled
 from mmaprobe.cli import main
 from mmaprobe.devices.products import open_product
-from mmaprobe.parameters.schedule import to_text
+from mmaprobe.parameters.schedule import Accumulators, to_text
 from mmaprobe.report.pictures.element_classes import classes_of
 from mmaprobe.report.pictures.schedule import Addition, additions
+from mmaprobe.report.tables.schedules import order_words
 
 HASWELL = "openblas_haswell_f32?m=24&n=24&k=400"
 
@@ -66,3 +68,15 @@ def test_what_cannot_be_drawn_is_2(
     assert main(["plot", *words, "--out", str(tmp_path / "x.png")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
+
+
+@pytest.mark.parametrize(("name", "kernel", "words"), [
+    ("openblas_nehalem_f32", "late", "after them the last step of whole blocks of 4 and what is left"),
+    ("openblas_nehalem_f64", "four", "before the last addition what is left of blocks of 4"),
+    ("openblas_nehalem_f64", "two", "2 accumulators, joined by chain, rounded product"),
+])  # fmt: skip
+def test_steps_that_are_not_dealt_out_are_said(name: str, kernel: str, words: str) -> None:
+    kernels = {each.name: each for each in mmaprobe.gemm(name).schedule.kernels}
+    assert words in order_words(kernels[kernel])
+    late = replace(kernels[kernel], accumulators=Accumulators("f32", 2, block=4, late=2))
+    assert "to the first the last 2 steps of whole blocks of 4 and what is left" in order_words(late)

@@ -13,8 +13,8 @@ from mmaprobe.showing import counted, of_which
 if TYPE_CHECKING:
     from mmaprobe.derivation.schedules.identify import ElementClass, Identification
 
-REST = {"before": "before the last addition", "after": "after them"}
-"""Where steps that go to no accumulator are added, in words."""
+REST = {"first": "to the first", "before": "before the last addition", "after": "after them"}
+"""Where steps are added that are not dealt out, in words."""
 SCHEMA = 1
 """What the JSON says its schema is."""
 
@@ -93,9 +93,11 @@ def order_words(kernel: GemmKernel) -> str:
     """How a kernel adds: how K is cut, what goes to which accumulator, and by which step."""
     own = kernel.accumulators
     dealt = "one accumulator" if own.count == 1 else f"{counted(own.count, 'accumulator')}, joined by {own.join}"
-    if own.rest != "first":
-        late = f" without the last {own.late}" if own.late else ""
-        dealt += f", {REST[own.rest]} what is left of blocks of {own.block}{late}"
+    if own.late:
+        late = "step" if own.late == 1 else f"{own.late} steps"
+        dealt += f", {REST[own.rest]} the last {late} of whole blocks of {own.block} and what is left"
+    elif own.rest != "first":
+        dealt += f", {REST[own.rest]} what is left of blocks of {own.block}"
     return f"{_ranges(kernel)}, {dealt}, {step_words(kernel)}"
 
 
