@@ -197,6 +197,33 @@ def test_of_no_products_d_is_beta_c() -> None:
 
 
 @pytest.mark.parametrize("build", _native.engine_builds())
+def test_of_no_products_sizes_are_those_of_the_values_that_are_there(build: str, monkeypatch: Any) -> None:
+    """What the missing sum would be multiplied by has a size, though no element is made of it; the product has none."""
+    monkeypatch.setenv("MMAPROBE_ISA", build)
+    side = Compute("side", "multiply", ("alpha", "bias"), "f32")
+    scaled = Compute("scaled", "multiply", ("side", "sum"), "f32")
+    for last, c, d in ((scaled, None, [0, 0]), (Compute("d", "add", ("scaled", "c"), "f32"), [[5.0, -6.0]], [5, -6])):
+        nodes = (side, scaled) if last is scaled else (side, scaled, last)
+        made = replace(ONE, c="f32" if c else None, inputs=(ALPHA, BIAS), epilogue=nodes, amax=("side", "scaled"))
+        bias = np.array([3, -7], np.float32)
+        given = () if c is None else (np.array(c, np.float32),)
+        found, sizes = models.gemm(made)(np.zeros((1, 0), np.float32), np.zeros((0, 2), np.float32), *given,
+                                         alpha=np.float32(2), bias=bias)  # fmt: skip
+        assert found.tolist() == [d]
+        assert {name: float(value) for name, value in sizes.items()} == {"side": 14.0, "scaled": 0.0}
+
+
+def test_of_no_products_scales_by_groups_of_k_are_none() -> None:
+    """An operand's scales have then no group; nothing of them is read, and D is C."""
+    scales = Input("s", "f32", "a", rows=2, columns=3)
+    made = replace(ONE, inputs=(scales,), scalings=(Scaling("a", "s"),))
+    c = np.array([[1, -0.0, 3], [4, 5, 6], [7, 8, 9]], np.float32)
+    none = np.zeros((3, 0), np.float32), np.zeros((0, 3), np.float32)
+    d = models.gemm(made)(*none, c, s=np.zeros((2, 0), np.float32))
+    assert (d.view(np.uint32) == c.view(np.uint32)).all()
+
+
+@pytest.mark.parametrize("build", _native.engine_builds())
 @pytest.mark.parametrize(("to", "most"), [("e5m2", 0x7B), ("e4m3", 0x7E), ("f16", 0x7BFF), ("f32", 0x7F7FFFFF)])
 @pytest.mark.parametrize("held", ["f32", "f16", "f64"])
 def test_a_saturating_cast_keeps_no_infinity(to: str, most: int, held: str, build: str, monkeypatch: Any) -> None:

@@ -150,6 +150,7 @@ class GemmCheck {
             case Operation::AMAX:
                 need(row[Row::number] >= 0 && row[Row::number] < sizes, "no such size");
                 return top_is(bytes);
+            case Operation::DROP: top_is(bytes); return widths.pop_back();
             case Operation::CONVERT: {
                 pop(1);
                 const int was = widths.back();

@@ -12,6 +12,7 @@
 //            FMA_ONTO, z + x y where FMA is x y + z
 //   CONVERT  the topmost in another format, by an engine program of x 1, or the processor's own
 //   AMAX     the largest size, as a code, that the topmost has in the elements; it stays
+//   DROP     takes the topmost away
 //
 // Product t of CHAIN and STEPS, skip <= t < skip + count, is that of k = first + t / run stride + t mod run; from `end`
 // on it is of zeros. `order`: where STEPS has others in its steps of `size` products, t is in place of another of them.
@@ -32,7 +33,7 @@ class module_;
 
 // clang-format off
 #define MMAPROBE_GEMM_OPERATIONS(X) X(CONSTANT) X(LOAD) X(CHAIN) X(STEPS) X(ADD) X(MULTIPLY) X(FMA) X(FMA_ONTO) \
-    X(MAXIMUM) X(MINIMUM) X(CONVERT) X(AMAX)
+    X(MAXIMUM) X(MINIMUM) X(CONVERT) X(AMAX) X(DROP)
 #define MMAPROBE_GEMM_OPERATION(X) \
     X(operation) X(program) X(bytes) X(code) X(number) X(propagates) X(fresh) X(product) X(rounded) X(first) \
     X(run) X(stride) X(skip) X(count) X(end) X(size) X(order)

@@ -461,6 +461,7 @@ class Block {
             case Operation::MINIMUM: return combine(row);
             case Operation::CONVERT: return convert(row);
             case Operation::AMAX: return amax(row);
+            case Operation::DROP: --top; return;
         }
     }
 

@@ -100,8 +100,11 @@ def items_of(each: Input, value: Bits, rows: Index, columns: Index) -> Bits:
 def laid_out(each: Input, value: Bits, rows: Index, columns: Index) -> tuple[Bits, Index, Index]:
     """An input as a matrix without a copy, and which rows and columns of it the elements of D have.
 
-    Of one like A or B they begin with the first group of K.
+    Of one like A or B they begin with the first group of K; where K is 0 it has none, and a zero that nobody reads
+    stands for it.
     """
+    if not value.size:
+        return np.zeros((1, 1), value.dtype), np.zeros_like(rows), np.zeros_like(columns)
     if each.shape == "row":
         value = value[:, None]
     down = rows // each.rows if each.shape in ("row", "matrix", "a") else np.zeros_like(rows)

@@ -39,7 +39,7 @@ from mmaprobe.parameters.schedule import LONGEST, Dealt, GemmKernel, Schedule
 
 OPERATIONS = (
     "CONSTANT", "LOAD", "CHAIN", "STEPS", "ADD", "MULTIPLY", "FMA", "FMA_ONTO", "MAXIMUM", "MINIMUM", "CONVERT",
-    "AMAX",
+    "AMAX", "DROP",
 )  # fmt: skip
 COLUMNS = (
     "operation", "program", "bytes", "code", "number", "propagates", "fresh", "product", "rounded", "first", "run",
@@ -146,10 +146,11 @@ def gemm_program(
     last = schedule.epilogue[-1].name if schedule.epilogue else SUM
     if tree.is_empty(last):
         out.zero(schedule.d)
-        return out
-    if not tree.is_there(last):
+    elif not tree.is_there(last):
         raise UsageError("gemm: without C nothing of the epilogue is left to be D")
-    tree.value(last, schedule.d)
+    else:
+        tree.value(last, schedule.d)
+    tree.sizes_beside_d()
     return out
 
 
@@ -209,6 +210,15 @@ class _Tree:
         if name in self.schedule.amax:
             self.out.write("AMAX", fmt, number=self.schedule.amax.index(name), code=formats.get(fmt).sign_mask - 1)
         self.out.convert(fmt, to)
+
+    def sizes_beside_d(self) -> None:
+        """The sizes of values that are there and that D is not made of, since what they would be multiplied by is
+        not."""
+        written = {row[COLUMNS.index("number")] for row in self.out.rows if row[0] == OPERATIONS.index("AMAX")}
+        for number, name in enumerate(self.schedule.amax):
+            if number not in written and self.is_there(name) and not self.is_empty(name):
+                self.value(name, self._format(name))
+                self.out.write("DROP", self._format(name))
 
     def _node(self, node: Compute) -> None:
         left = [name for name in node.of if self.is_there(name)]
