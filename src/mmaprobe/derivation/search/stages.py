@@ -40,6 +40,7 @@ from mmaprobe.derivation.vectors.narrow_edges import hides_sums, narrow_edges
 from mmaprobe.derivation.vectors.plain import opposite_vectors, single_vectors, uniform_vectors
 from mmaprobe.derivation.vectors.range_ends import near_vectors
 from mmaprobe.derivation.vectors.rivals import attack_vectors, can_attack
+from mmaprobe.derivation.vectors.specials import nans_beside_c
 from mmaprobe.derivation.vectors.stages import Pools
 from mmaprobe.models.program import program
 from mmaprobe.operands.batch import Batch, Bits, join, take
@@ -726,6 +727,7 @@ class Search:
         if len(found):
             return found
         caused = self._told_apart("causes of NaNs", self._several(grammar.cause_rules(path, codes)), self.pools.special)
+        caused = self._beside_c(caused)
         if len(caused):
             return caused
         if self.places is None:
@@ -735,6 +737,14 @@ class Search:
             self.places = NanOrder(self.session, path).places(next(map(preferred, simple), None))
         ordered = [] if self.places is None else rules_of_order(path, self.places, codes)
         return self._told_apart("the order of NaNs", self._several(dict.fromkeys(ordered)), self.pools.special)
+
+    def _beside_c(self, caused: Living) -> Living:
+        """The rules that give what NaNs of factors beside one of c come to: codes by cause all say that those of
+        factors win, so that no vector by which they are told from each other asks it."""
+        vectors = nans_beside_c(self.instruction)
+        if not len(caused) or not vectors.size:
+            return caused
+        return caused.agreeing(vectors, self.session.ask(vectors))
 
     # --- told apart
 

@@ -31,6 +31,34 @@ def nan_vectors(instruction: Instruction, seed: int, count: int) -> Batch:
     return vectors
 
 
+def nans_beside_c(instruction: Instruction) -> Batch:
+    """Ones with two NaNs, quiet or signalling, of either sign: that of c, and one of a or b in the first lane or the
+    last: c is what it was only until the first step has taken it, and of many lanes chance seldom means the first."""
+    every = {side: _every_nan(instruction, side) for side in ("a", "b", "c")}
+    lanes = sorted({0, instruction.k - 1})
+    pairs = [
+        (f"{side}{lane}", code, of_c)
+        for lane in lanes for side in ("a", "b") for code in every[side] for of_c in every["c"]
+    ]  # fmt: skip
+    vectors = ones(instruction, len(pairs))
+    for row, (name, code, of_c) in enumerate(pairs):
+        put(vectors, row, name, code)
+        put(vectors, row, "c", of_c)
+    return vectors
+
+
+def _every_nan(instruction: Instruction, side: str) -> tuple[int, ...]:
+    """The quiet NaNs of an operand, and signalling ones of either sign where it has them."""
+    quiet = quiet_codes(instruction, side)
+    if not quiet:
+        return ()
+    fmt = formats.get(getattr(instruction, side))
+    if not fmt.quiet_bit or fmt.fraction_bits < 2 or fmt.infinity_code is None:
+        return quiet
+    least = fmt.infinity_code | 1 << fmt.padding
+    return (*quiet, least, *([least | fmt.sign_mask] if fmt.has_sign_bit else []))
+
+
 def _kinds(instruction: Instruction) -> list[str]:
     """What a special operand can be here: a NaN of a, b or c, an invalid product, a NaN scale."""
     sides = [side for side in ("a", "b") if quiet_codes(instruction, side)]
