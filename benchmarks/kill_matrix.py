@@ -16,7 +16,8 @@ that die in a hundredth of them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +62,20 @@ def vectors_of(wanted: Instruction, chunk: Chunk, seed: int) -> Batch:
     return outputs_of(made)
 
 
-def dependences(architecture: str, name: str, tiles: int, seed: int) -> None:
-    """Print what ``--dependence`` says."""
+@dataclass(frozen=True)
+class FamilyDependence:
+    """How the results of a family's tiles depend on each other: of each mutant that dies in a hundredth of them the
+    ``ratios``; and the most that die in tiles and alone."""
+
+    family: str
+    version: int
+    ratios: NDArray[np.float64]
+    share: float
+    alone: float
+
+
+def dependences(architecture: str, name: str, tiles: int, seed: int) -> Iterator[FamilyDependence]:
+    """What ``--dependence`` says."""
     wanted = instruction(name, architecture)
     datapath = datapath_for(architecture, wanted)
     paths = [datapath, *(near.datapath for near in neighbours(datapath))]
@@ -70,11 +83,17 @@ def dependences(architecture: str, name: str, tiles: int, seed: int) -> None:
         version = tile_version(wanted, family, windows=True)
         made = outputs_of(generate_tiles(wanted, family, seed, 0, tiles, version, tile_window(wanted)))
         share, ratio = _spread(paths, made, tiles)
-        likely = ratio[share > LIKELY]
-        told = f"{np.median(likely):5.1f}, at most {likely.max():5.1f}" if likely.size else "no mutant dies"
         alone = _spread(paths, generate(wanted, family, seed, 0, made.size), tiles)[0]
-        killed = f"{share.max():6.1%} of the results of {tiles:,} tiles, {alone.max():6.1%} alone"
-        print(f"{family}.{version:<3} {killed}; {told}")
+        yield FamilyDependence(family, version, ratio[share > LIKELY], share.max(), alone.max())
+
+
+def dependence_lines(found: Iterable[FamilyDependence], tiles: int) -> Iterator[str]:
+    """The same as text."""
+    for each in found:
+        size = each.ratios.size
+        told = f"{np.median(each.ratios):5.1f}, at most {each.ratios.max():5.1f}" if size else "no mutant dies"
+        killed = f"{each.share:6.1%} of the results of {tiles:,} tiles, {each.alone:6.1%} alone"
+        yield f"{each.family}.{each.version:<3} {killed}; {told}"
 
 
 def _spread(paths: list[Datapath], vectors: Batch, tiles: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -123,7 +142,9 @@ def main() -> None:
     parser.add_argument("--dependence", type=int, metavar="TILES")
     given = parser.parse_args()
     if given.dependence:
-        dependences(given.architecture, given.instruction, given.dependence, given.seed)
+        found = dependences(given.architecture, given.instruction, given.dependence, given.seed)
+        for line in dependence_lines(found, given.dependence):
+            print(line)
         return
     kills = first_kills(given.architecture, given.instruction, given.vectors, given.seed, given.tiles)
     datapath = datapath_for(given.architecture, instruction(given.instruction, given.architecture))

@@ -335,8 +335,8 @@ def validate(
 
 
 def replay(what: str | Path, device: str | Device | None = None, ref: str | Device | None = None) -> Results[Replayed]:
-    """Ask again what was answered wrongly: the mismatches of a file that ``validate`` saved, of a part of an evidence
-    folder or of the whole folder, or the vector of a recipe, for which both devices are named.
+    """Ask again what was answered wrongly: the mismatches of a file that ``validate`` saved, of a shard, of a part of
+    an evidence folder or of the whole folder, or the vector of a recipe, for which both devices are named.
 
     ``device`` and ``ref`` take the place of those that were compared; a reference that cannot be opened any more is
     replaced by its recorded answers.  No file chooses what is run: a device that runs a program or a function must be

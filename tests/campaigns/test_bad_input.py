@@ -168,8 +168,10 @@ def test_what_a_campaign_that_keeps_nothing_found_is_asked_again_by_one_command(
     plan.write_text(PLAN + said)
     words = ["validate", WRONG, X86, "--plan", str(plan), "--seed", "1", *["--shard", shard_of][: 2 * bool(shard_of)]]
     assert main(words) == 1
-    (line,) = (each for each in capsys.readouterr().out.splitlines() if "; again: " in each)
-    again = shlex.split(line.partition("; again: ")[2])
+    said = capsys.readouterr().out
+    assert said.count("\n    differs in ") >= 1
+    (line,) = (each for each in said.splitlines() if each.startswith("  again: "))
+    again = shlex.split(line.partition("again: ")[2])
     assert again[0] == "mmaprobe"
     assert main(again[1:]) == 1
 

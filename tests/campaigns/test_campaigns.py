@@ -161,6 +161,45 @@ def test_shards_that_are_not_whole_are_refused(tmp_path: Path, change: object, s
         put_together(read_shards([tmp_path]))
 
 
+@pytest.mark.parametrize(("second", "goes"), [("process:./a", True), ("process:./b", False)])
+def test_shards_of_two_programs_do_not_go_together(tmp_path: Path, second: str, goes: bool) -> None:
+    """Of GPUs and models the place may differ, of a program nobody knows what else does."""
+    write_all(tmp_path, 2)
+    for number, name in enumerate(("process:./a", second)):
+        identity = {"architecture": "acme1", "silicon": "yes"}
+        rewritten(tmp_path / shard_name(Shard(number, 2)), device={"name": name, "identity": identity})
+    if goes:
+        assert put_together(read_shards([tmp_path])).device.name == "process:./a"
+        return
+    with pytest.raises(UsageError, match=r"is of device process:\./b \(acme1, silicon\), .* of process:\./a \(acme1"):
+        put_together(read_shards([tmp_path]))
+
+
+@pytest.mark.parametrize(("place", "version", "said"), [
+    ((), 7, "is of version 7 of its rule, and this package's is version 1: take the package that compared it"),
+    ((), None, "is of none of its rule, and this package's is version 1"),
+    (("tiles",), 9, "is of version 9 of its rule, and this package's is version 2"),
+])  # fmt: skip
+def test_a_shard_of_other_rules_is_not_counted_by_these(
+    tmp_path: Path, place: tuple[str, ...], version: int | None, said: str
+) -> None:
+    """Its counts would go on under the versions of this package, and its recipes name other vectors."""
+    plan = ValidationPlan("tiles", ("mma.m16n8k16.f32.f16.f16.f32",), least_instructions=1, vectors=2000)
+    model = open_device("model:sm_90a")
+    shard = write_shard(run_shard(work_of(plan, model, model, 3), Shard()), tmp_path)
+    document = json.loads(shard.read_text())
+    (part,) = (each for each in document["done"] if "cancel" in each["compared"]["families"])
+    rule = part["compared"]["families"]["cancel"]
+    for name in place:
+        rule = rule[name]
+    rule |= {"version": version}
+    if version is None:
+        del rule["version"]
+    shard.write_text(json_text(sealed(document)))
+    with pytest.raises(UsageError, match=said):
+        read_shard(shard)
+
+
 def rewritten(path: Path, **changes: object) -> None:
     """A shard's file with other values, sealed anew."""
     document = json.loads(path.read_text()) | changes
@@ -180,18 +219,21 @@ OTHERS = [
     ),
     ({"reference": {"name": X86, "identity": {"architecture": "x86-64+intel", "parameters": "x"}}}, "other|different"),
     ({"absent": [["x86.none", "no"]]}, "lacks other instructions"),
-    ({"done": []}, "some are nowhere"),
+    ({"canaries": {}, "done": []}, "some are nowhere"),
     ({"done": [{"part": 2, "instruction": DPPS}]}, "names part 2, which is none of shard 1/3"),
     ({"schema": 99}, "this package reads up to 1"),
     ({"kind": "mmaprobe evidence"}, "kind is 'mmaprobe evidence'"),
     ({"ended": "bored"}, "ended is 'bored'"),
     ({"canaries": {DPPS: -1}}, "must not be negative"),
+    ({"canaries": {}}, "has none of x86.dpps: that a difference would be reported is not shown"),
+    ({"canaries": {DPPS: 0}}, "has none of x86.dpps: that a difference would be reported is not shown"),
+    ({"canaries": {DPPS: 9, DOT: 9, "x86.pmaddwd": 1}}, "is of an instruction that the shard did not compare"),
     ({"left": [[1]]}, "must be a pair"),
     ({"seconds": "long"}, "must be a number of seconds"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), OTHERS, ids=[str(*changes) for changes, _ in OTHERS])
+@pytest.mark.parametrize(("changes", "said"), OTHERS, ids=["-".join(changes) for changes, _ in OTHERS])
 def test_shards_of_another_campaign_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
     write_all(tmp_path, 3)
     rewritten(tmp_path / shard_name(Shard(1, 3)), **changes)

@@ -108,4 +108,4 @@ def test_a_mismatch_shows_what_was_expected_of_whatever_reference(
 ) -> None:
     night(words, tmp_path / "one")
     main(["evidence", "show", str(tmp_path / "one")])
-    assert ", expected 0x" in capsys.readouterr().out
+    assert "\n    expected    0x" in capsys.readouterr().out

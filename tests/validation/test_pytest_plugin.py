@@ -24,6 +24,8 @@ from mmaprobe.errors import UsageError
 from mmaprobe.evidence.corpus import write_corpus
 from mmaprobe.generators import generate
 from mmaprobe.operands.batch import Batch
+from mmaprobe.parameters.files import to_text
+from mmaprobe.parameters.lookup import load
 from mmaprobe.pytest_plugin import expected, pytest_xdist_auto_num_workers, workers
 
 pytest_plugins = ["pytester"]
@@ -107,6 +109,7 @@ def test_the_probes_refuse_a_device_that_cannot_be_opened_in_one_line() -> None:
 ITSELF = [
     ("model:sm_90a", "model:sm_90a", "--ref model:sm_90a is the device itself"),
     ("model:H200", "model:sm_90a", "--ref model:sm_90a is the device itself"),
+    ("model:sm_80", "model:./mine.toml", "--ref model:./mine.toml is the device itself"),
     ("cpu", "cpu", "--ref cpu is the device itself"),
     ("model:sm_90a", "", "model:sm_90a is a model itself: name the reference with --ref"),
 ]
@@ -114,6 +117,8 @@ ITSELF = [
 
 @pytest.mark.parametrize(("device", "reference", "said"), ITSELF)
 def test_a_device_is_not_its_own_reference(suite: pytest.Pytester, device: str, reference: str, said: str) -> None:
+    shipped = replace(load("sm_80"), source="copied by hand")  # other words, the same datapaths
+    Path("mine.toml").write_text(to_text(shipped))
     code, told = says(suite, "--device", device, *["--ref", reference] * bool(reference))
     assert (code, said in told, len(told.strip().splitlines())) == (4, True, 1), told
 

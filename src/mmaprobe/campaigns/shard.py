@@ -30,6 +30,7 @@ from mmaprobe.showing import counted
 from mmaprobe.survey.smoke import validate_witnesses
 from mmaprobe.validation import Summary, validate
 from mmaprobe.validation.core_by_core import validate_cores
+from mmaprobe.vendors import vendor_called
 
 SPENT = "budget"
 """Why a shard ended before all of its parts were compared: its minutes were."""
@@ -55,9 +56,11 @@ class Unit:
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What shards of one campaign share: the scheme, the architecture and whether it is silicon, not which of
-        several GPUs it was."""
-        return self.name.partition(":")[0], self.architecture, kind_of(self.name, self.identity)
+        """What shards of one campaign share: the architecture, whether it is silicon, and the scheme, not which of
+        several GPUs it was, nor where a model's file lay; of any other device its whole name."""
+        scheme = self.name.partition(":")[0]
+        whole = scheme not in ("cpu", "model") and vendor_called(scheme) is None
+        return self.name if whole else scheme, self.architecture, kind_of(self.name, self.identity)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ from mmaprobe.evidence.files import (
     write_new,
 )
 from mmaprobe.evidence.records_json import mismatch_from_json, mismatch_to_json
-from mmaprobe.evidence.store import MANIFEST, Header, read_manifest
+from mmaprobe.evidence.store import MANIFEST, SHARD_KIND, Header, read_manifest
 from mmaprobe.showing import counted, mismatches_in
+from mmaprobe.survey.smoke import FAMILY
 from mmaprobe.validation.summary import Summary, summary_from_json
 
 SCHEMA = 1
 """Of a shard's file."""
-KIND = "mmaprobe shard"
 SUFFIX = ".shard.json"
 ADVICE = "choose another folder with --out; the shards that are there are kept"
 """What to do where a shard cannot be written."""
@@ -60,7 +60,7 @@ def shard_to_json(result: ShardResult) -> dict[str, Any]:
     """The document of a shard's result."""
     return {
         "schema": SCHEMA,
-        "kind": KIND,
+        "kind": SHARD_KIND,
         "plan": dict(result.plan),
         "seed": result.seed,
         "version": result.version,
@@ -107,7 +107,7 @@ def read_shard(path: Path) -> ShardResult:
         document = parse_json(path, path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
-    document["kind"].one_of(KIND)
+    document["kind"].one_of(SHARD_KIND)
     schema = document["schema"]
     if not 1 <= schema.whole <= SCHEMA:
         raise schema.wrong(f"is {schema.whole}; this package reads up to {SCHEMA}: pip install --upgrade mmaprobe")
@@ -131,7 +131,7 @@ def read_shard(path: Path) -> ShardResult:
         done=done,
         left=left,
         ended=document["ended"].one_of("", SPENT),
-        canaries=_counts(document["canaries"]),
+        canaries=_canaries(document["canaries"], done),
         absent=tuple(_absent(each) for each in document["absent"]),
         exhausts=_exhausts(document["exhausts"]) if "exhausts" in document.typed(dict) else {},
         begun=document["begun"].text,
@@ -163,11 +163,19 @@ def _unit(field: FileValue) -> Unit:
     return Unit(field["name"].text, {key: field["identity"][key].text for key in field["identity"].typed(dict)})
 
 
-def _counts(field: FileValue) -> Mapping[str, int]:
+def _canaries(field: FileValue, done: Sequence[PartResult]) -> Mapping[str, int]:
+    """What was reported where a difference was planted: some of every instruction whose vectors count, and of no
+    other one."""
     found = {name: field[name].whole for name in field.typed(dict)}
     for name, count in found.items():
         if count < 0:
             raise field[name].wrong("must not be negative")
+        if name not in {part.instruction for part in done}:
+            raise field[name].wrong("is of an instruction that the shard did not compare")
+    for part in done:
+        families = part.summary.families if part.summary is not None else ()
+        if not found.get(part.instruction) and any(count.vectors for name, count in families if name != FAMILY):
+            raise field.wrong(f"has none of {part.instruction}: that a difference would be reported is not shown")
     return found
 
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmaprobe.campaigns.campaign import Campaign, CampaignRow, rows_of
 from mmaprobe.campaigns.shard import ShardResult
 from mmaprobe.campaigns.shard_file import exhausted_json
-from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS
 from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
-from mmaprobe.report.mismatches import again_command, in_short, part_command
+from mmaprobe.report.mismatches import again_command, file_command, in_short, part_command, shown_in_row
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
 from mmaprobe.survey.smoke import NOT_DRAWN
+from mmaprobe.validation.summary import Summary
 
+Kept = Callable[[str], str]
 NAMED = 6
 """Instructions that a line names."""
 ALIKE = 2
@@ -35,7 +37,7 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
         run=campaign.header.run,
         version=campaign.version,
         seed=campaign.seed,
-        rows=tuple(_row(row, campaign.device.name, evidence) for row in campaign.rows),
+        rows=tuple(_row(row, partial(_of_part, evidence, campaign.device.name)) for row in campaign.rows),
         not_here=campaign.absent,
         evidence=evidence,
         seconds=campaign.seconds,
@@ -46,22 +48,38 @@ def summary_of_campaign(campaign: Campaign, evidence: str = "") -> RunSummary:
     )
 
 
-def shard_lines(result: ShardResult) -> Iterator[str]:
-    """What is wrong with a shard's instructions, a line each."""
-    rows = [_row(row, result.device.name, "") for row in rows_of(result.done, set())]
-    yield from (f"{row.instruction}: {row.detail}" for row in rows if row.detail)
+def shard_rows(result: ShardResult, file: Path | None) -> list[InstructionRow]:
+    """One row an instruction of a shard; ``file`` holds it, where it is kept."""
+    kept = file_command(file, result.device.name) if file else ""
+    return [_row(row, lambda instruction: kept) for row in rows_of(result.done, set())]
 
 
-def _detail(row: CampaignRow, device: str, evidence: str) -> str:
+def _of_part(evidence: str, device: str, instruction: str) -> str:
+    """The command that asks the mismatches of an instruction's part of evidence again; nothing without evidence."""
+    return part_command(Path(evidence), instruction, device) if evidence else ""
+
+
+def _detail(row: CampaignRow, kept: Kept) -> str:
     """Why a row is not equal: what ended it, else its first mismatch with the command that asks it again."""
     if row.error or row.summary is None or not row.summary.examples:
         return row.error
-    first = row.summary.examples[0]
-    kept = part_command(Path(evidence), row.instruction, device) if evidence else again_command(row.summary, first)
-    return f"{in_short(first)}; again: {kept}"
+    return f"{in_short(row.summary.examples[0])}; again: {_again(row.summary, kept)}"
 
 
-def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
+def _shown(row: CampaignRow, kept: Kept) -> tuple[str, ...]:
+    """The lines of that mismatch; of another reason none."""
+    if row.error or row.summary is None or not row.summary.examples:
+        return ()
+    return shown_in_row(row.instruction, row.summary.examples[0], _again(row.summary, kept))
+
+
+def _again(summary: Summary, kept: Kept) -> str:
+    """The command that asks its mismatches again: those of a file, else the first one."""
+    return kept(summary.instruction) or again_command(summary, summary.examples[0])
+
+
+def _row(row: CampaignRow, kept: Kept) -> InstructionRow:
+    """What is said of a row; ``kept``: the command that asks what is kept of an instruction again, if it is."""
     return InstructionRow(
         instruction=row.instruction,
         outcome=OUTCOMES.get(row.exit_code, "inconclusive"),
@@ -69,15 +87,18 @@ def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
         mismatches=row.mismatches,
         seconds=row.summary.seconds if row.summary is not None else 0.0,
         coverage=row.summary.coverage if row.summary is not None else NO_CELLS,
-        detail=_detail(row, device, evidence),
+        detail=_detail(row, kept),
+        shown=_shown(row, kept),
+        drawn=sum(count.vectors for name, count in row.families if name not in NOT_DRAWN),
+        tiled=sum(count.outputs for _, count in row.families),
     )
 
 
 def campaign_json(campaign: Campaign, evidence: str = "") -> dict[str, Any]:
-    """The summary, what the plan was, and what a fault rate is excluded by it."""
+    """The summary, and what the plan was."""
     return to_json(summary_of_campaign(campaign, evidence)) | {
         "plan": dict(campaign.plan), "reference": campaign.reference.name, "parts": campaign.count,
-        "parts_left": campaign.left, "canaries": campaign.canaries, "excluded_one_in": excluded(campaign),
+        "parts_left": campaign.left, "canaries": campaign.canaries,
         "lines": list(campaign_lines(campaign)), "exit_code": campaign.exit_code,
         **({"exhausts": {row.instruction: _exhausted_json(campaign, row) for row in campaign.rows}}
            if campaign.exhausts else {}),
@@ -92,22 +113,6 @@ def _exhausted_json(campaign: Campaign, row: CampaignRow) -> dict[str, Any]:
     return said
 
 
-def excluded(campaign: Campaign) -> int:
-    """A fault on 1 in so many generated vectors, or more, is excluded at 95 % of every instruction without a mismatch;
-    0 where some had no such vectors."""
-    return one_in(min((_generated(row) for row in campaign.rows if not row.mismatches), default=0))
-
-
-def excluded_of(row: CampaignRow) -> int:
-    """The same of one instruction alone."""
-    return 0 if row.mismatches else one_in(_generated(row))
-
-
-def _generated(row: CampaignRow) -> int:
-    """Vectors of generators, the only ones that say something of a rate."""
-    return sum(count.vectors for name, count in row.families if name not in NOT_DRAWN)
-
-
 def campaign_lines(campaign: Campaign) -> Iterator[str]:
     """What the counts say and do not say, and why it ended as it did."""
     plan = campaign.plan
@@ -116,11 +121,6 @@ def campaign_lines(campaign: Campaign) -> Iterator[str]:
         f"{counted(campaign.vectors, 'vector')} of {counted_states(len(campaign.rows))}, "
         f"{counted(campaign.mismatches, 'mismatch')}"
     )
-    generated = sum(map(_generated, campaign.rows))
-    if campaign.mismatches == 0 and generated:
-        yield f"0 of {generated:,}: a fault rate above 3/{generated:,} of such vectors is excluded at 95 %" + (
-            f"; for each instruction alone, above 1 in {excluded(campaign):,}" if excluded(campaign) else ""
-        )
     yield from _exhausted(campaign)
     if campaign.canaries:
         yield f"a difference was planted in {campaign.canaries} comparisons and reported in each"

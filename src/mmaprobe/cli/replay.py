@@ -15,7 +15,7 @@ from mmaprobe.cli.terminal import JsonOption, app, emit, out
 @argument_checks.arguments_first(argument_checks.replay)
 def replay(
     what: Annotated[
-        str, typer.Argument(metavar="FILE", help="Saved mismatches, evidence or a part of it; or a recipe.")
+        str, typer.Argument(metavar="FILE", help="Saved mismatches, a shard, evidence or a part of it; or a recipe.")
     ],
     device: Annotated[
         str | None, typer.Option("--device", "-d", help="Ask this device; else the one that was wrong.")

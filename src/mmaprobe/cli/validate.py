@@ -234,7 +234,7 @@ def plans(as_json: JsonOption = False) -> int:
 
 def _say(campaign: Campaign, evidence: str, told: Told) -> int:
     from mmaprobe.baselines.gate import held_against
-    from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, excluded_of, summary_of_campaign
+    from mmaprobe.campaigns.summary_rows import campaign_json, campaign_lines, summary_of_campaign
     from mmaprobe.exit_codes import worst
     from mmaprobe.report import junit as report_junit
     from mmaprobe.report import markdown as report_markdown
@@ -247,8 +247,7 @@ def _say(campaign: Campaign, evidence: str, told: Told) -> int:
     junit, markdown, lines = told.junit, told.markdown, list(campaign_lines(campaign))
     writes = [lambda: report_junit.write(summary, junit, failure)] if junit else []
     if markdown:
-        excluded = {row.instruction: excluded_of(row) for row in campaign.rows}
-        writes.append(lambda: report_markdown.write(summary, markdown, lines, excluded, failure=failure or ""))
+        writes.append(lambda: report_markdown.write(summary, markdown, lines, failure=failure or ""))
     code = worst({code, written(*writes)})
     if told.as_json:
         document = campaign_json(campaign, evidence)
@@ -261,17 +260,19 @@ def _say(campaign: Campaign, evidence: str, told: Told) -> int:
 
 def _say_shard(result: ShardResult, folder: Path | None, as_json: bool) -> int:
     from mmaprobe.campaigns.shard_file import shard_name, shard_to_json
-    from mmaprobe.campaigns.summary_rows import shard_lines
+    from mmaprobe.campaigns.summary_rows import shard_rows
+    from mmaprobe.report.tables.run import troubles
 
     if as_json:
         emit(shard_to_json(result))
         return result.exit_code
-    where = f"; {folder / shard_name(result.shard)}" if folder else "; kept nowhere, without --out"
+    file = folder / shard_name(result.shard) if folder else None
+    where = f"; {file}" if file else "; kept nowhere, without --out"
     left = f", {len(result.left)} left by the budget" if result.left else ""
     out().print(
         f"shard {result.shard} of plan {result.plan['name']}: {mismatches_in(result.mismatches, result.vectors)}, "
         f"{counted(len(result.done), 'part')}{left}, {result.seconds:.1f} s{where}",
     )  # fmt: skip
-    for line in shard_lines(result):
+    for line in troubles(shard_rows(result, file)):
         out().print(line)
     return result.exit_code

@@ -34,6 +34,8 @@ from mmaprobe.exit_codes import DEVICE_FAILED, EQUAL, INCONCLUSIVE, MISMATCH, US
 SCHEMA = 2
 """Schema 1 had no digests: it is read, and no run goes on in it."""
 KIND = "mmaprobe evidence"
+SHARD_KIND = "mmaprobe shard"
+"""Of a shard's file, which ``campaigns.shard_file`` writes."""
 MANIFEST = "manifest.json"
 CATALOG = "catalog.toml"
 """What a run knew of its architecture from outside of the package (``catalog.outside``)."""

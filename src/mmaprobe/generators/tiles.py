@@ -18,6 +18,10 @@ What names a tile names its version: recipes, chunks, summaries.
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -53,6 +57,15 @@ LEAST_BLOCK = 64
 """Outputs of a block that is a tile between models, at least: of fewer, rows cost more than vectors."""
 Shape = tuple[int, int]
 """Rows and columns."""
+
+
+@cache
+def dependences() -> Mapping[str, float]:
+    """Of families whose rows aim: how many times as much the number of mismatches varies from tile to tile as from one
+    lot of as many separate vectors to the next; as ``benchmarks/tile_dependence.py`` measured it."""
+    text = (resources.files("mmaprobe.generators") / "data" / "dependence.toml").read_text("utf-8")
+    found = tomllib.loads(text)["dependence"]
+    return {name: found[name] for name in TILE_VERSIONS if name in found}
 
 
 def has_tiles(instruction: Instruction, windows: bool = False) -> bool:

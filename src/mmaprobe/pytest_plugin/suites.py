@@ -16,8 +16,10 @@ import pytest
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.states import default_state, modes
 from mmaprobe.devices.base import Device, open_device
+from mmaprobe.devices.model import ModelDevice
 from mmaprobe.errors import DeviceError, NotHereError, UsageError
 from mmaprobe.evidence.unexpected_ends import interrupting
+from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.showing import counted
 
 if TYPE_CHECKING:
@@ -157,9 +159,15 @@ def is_model(device: Device) -> bool:
 
 
 def _same(one: Device, other: Device) -> bool:
-    """Whether two devices are one: by their names, or by the parameters of models with two names."""
-    kept = [{key: value for key, value in device.info().items() if key != "file"} for device in (one, other)]
-    return one.name == other.name or (is_model(one) and is_model(other) and kept[0] == kept[1])
+    """Whether two devices are one: by their names, or two models of an architecture by their datapaths, however the
+    files are called and whatever else they say."""
+    if isinstance(one, ModelDevice) and isinstance(other, ModelDevice):
+        return one.architecture == other.architecture and _datapaths(one) == _datapaths(other)
+    return one.name == other.name
+
+
+def _datapaths(model: ModelDevice) -> dict[str, Datapath]:
+    return {primitive: entry.datapath for primitive, entry in model.parameters.entries.items()}
 
 
 def device_of(config: pytest.Config, option: str = "--device") -> Device:

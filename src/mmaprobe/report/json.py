@@ -18,7 +18,7 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
     """The summary's fields, totals and exit code; times are in seconds, rounded to milliseconds."""
     rows = [
         {**asdict(row), "phrases": dict(row.phrases), "seconds": round(row.seconds, 3),
-         "coverage": coverage_json(row.coverage)}
+         "coverage": coverage_json(row.coverage), "excluded_one_in": row.excluded}
         for row in summary.rows
     ]  # fmt: skip
     return {
@@ -35,6 +35,8 @@ def to_json(summary: RunSummary) -> dict[str, Any]:
         "not_here": [{"instruction": name, "reason": reason} for name, reason in summary.not_here],
         "vectors": summary.vectors,
         "mismatches": summary.mismatches,
+        "excluded_one_in": summary.excluded,
+        "bounds": list(summary.bounds),
         "coverage": list(coverage_lines(summary.coverage)),
         "ended": summary.ended,
         "notice": summary.notice,

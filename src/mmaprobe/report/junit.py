@@ -82,7 +82,7 @@ def _add_case(suite: ElementTree.Element, group: str, row: InstructionRow, passe
     if row.changes:
         message += f"; not what is shipped: {'; '.join(row.changes)}"
     trouble = ElementTree.SubElement(case, _element(row), type=outcome, message=_clean(message))
-    trouble.text = _clean(row.detail)
+    trouble.text = _clean("\n".join(row.shown) or row.detail)
 
 
 def _clean(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmaprobe.evidence.files import write_bytes
@@ -16,16 +16,13 @@ MOST_TEXT = 300
 """Characters of a reason."""
 
 
-def to_markdown(
-    summary: RunSummary, lines: Iterable[str] = (), excluded: Mapping[str, int] | None = None, failure: str = ""
-) -> str:
+def to_markdown(summary: RunSummary, lines: Iterable[str] = (), failure: str = "") -> str:
     """A heading, the lines, the table, and why each row is no success.
 
-    ``excluded``: of an instruction without mismatches, one in how many vectors a fault would have shown at 95 %.
     ``failure``: what else than the summary makes the run red.
     """
     said = [*_head(summary, failure), *(f"- {_plain(line)}" for line in (*lines, *coverage_lines(summary.coverage)))]
-    return "\n".join([*said, "", *_table(summary, excluded or {}), "", *_reasons(summary), _plain(summary.meaning), ""])
+    return "\n".join([*said, "", *_table(summary), "", *_reasons(summary), _plain(summary.meaning), ""])
 
 
 def _head(summary: RunSummary, failure: str) -> Iterator[str]:
@@ -37,17 +34,16 @@ def _head(summary: RunSummary, failure: str) -> Iterator[str]:
     yield from [f"- {_plain(summary.notice)}"] * bool(summary.notice)
     yield f"- {counted(summary.vectors, 'vector')}, {counted(summary.mismatches, 'mismatch')}"
     yield f"- of {counted_states(len(summary.rows))} {wrong} not equal"
-    yield from [f"- {_plain(failure)}"] * bool(failure)
+    yield from [f"- {_plain(line)}" for line in (*summary.bounds, *[failure] * bool(failure))]
     yield f"- seed {summary.seed}, mmaprobe {_plain(summary.version)}"
 
 
-def _table(summary: RunSummary, excluded: Mapping[str, int]) -> Iterator[str]:
+def _table(summary: RunSummary) -> Iterator[str]:
     yield "| instruction | outcome | vectors | mismatches | excluded at 95 % | cells |"
     yield "|---|---|--:|--:|--:|--:|"
     ordered = sorted(summary.rows, key=lambda row: row.outcome == "equal")
     for row in ordered[:MOST_ROWS]:
-        bound = excluded.get(row.instruction, 0) if not row.mismatches else 0
-        said = f"1 in {bound:,}" if bound else ""
+        said = f"1 in {row.excluded:,}" if row.excluded else ""
         cells = f"{row.coverage.hit} of {row.coverage.reachable}" if row.coverage.sampled else ""
         counts = f"{row.vectors:,} | {row.mismatches:,} | {said} | {cells}"
         yield f"| `{_cell(row.instruction)}` | {row.outcome} | {counts} |"
@@ -82,8 +78,7 @@ def write(
     summary: RunSummary,
     path: Path,
     lines: Iterable[str] = (),
-    excluded: Mapping[str, int] | None = None,
     failure: str = "",
 ) -> None:
     """``to_markdown`` at ``path``; CannotWriteError where it cannot be written."""
-    write_bytes(path, to_markdown(summary, lines, excluded, failure).encode(), "choose another file with --markdown")
+    write_bytes(path, to_markdown(summary, lines, failure).encode(), "choose another file with --markdown")

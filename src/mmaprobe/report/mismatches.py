@@ -80,6 +80,12 @@ def mismatch_lines(mismatch: Mismatch, again: str = "", why: str = "") -> list[s
     return said + [f"  {name}: {command}" for name, command in (("again", again), ("why", why)) if command]
 
 
+def shown_in_row(name: str, mismatch: Mismatch, again: str, places: str = "") -> tuple[str, ...]:
+    """The lines of a mismatch as those of an instruction in a table; ``places``: where more of them were found."""
+    head, *rest = mismatch_lines(mismatch, again)
+    return (f"{name}: {head}{places}", *rest)
+
+
 def in_short(mismatch: Mismatch) -> str:
     """A mismatch in one line, by its smallest form where that differs, too."""
     vector, expected, how = mismatch.vector, mismatch.expected, mismatch.kinds
@@ -170,7 +176,12 @@ def format_of(name: str, *codes: int) -> Format | None:
 
 def part_command(folder: Path, instruction: str, dut: str) -> str:
     """The command that asks every mismatch of an instruction's part of evidence again."""
-    return shlex.join(["mmaprobe", "replay", str(folder / part_name(instruction)), *_named("--device", dut)])
+    return file_command(folder / part_name(instruction), dut)
+
+
+def file_command(file: Path, dut: str) -> str:
+    """The command that asks every mismatch of a file again."""
+    return shlex.join(["mmaprobe", "replay", str(file), *_named("--device", dut)])
 
 
 def _named(option: str, device: str) -> list[str]:

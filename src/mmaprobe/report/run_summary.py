@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from mmaprobe.derivation.certificate import one_in
 from mmaprobe.evidence.cell_counts import NO_CELLS, CellCounts
 from mmaprobe.evidence.silicon import notice
+from mmaprobe.evidence.store import Part
 from mmaprobe.exit_codes import (
     CANNOT_WRITE,
     DEVICE_FAILED,
@@ -18,7 +20,9 @@ from mmaprobe.exit_codes import (
     demand_codes,
     run_code,
 )
+from mmaprobe.generators.tiles import dependences
 from mmaprobe.showing import counted
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 RowOutcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
@@ -54,8 +58,9 @@ class InstructionRow:
 
     ``phrases`` are those of ``report.datapath.phrases.describe`` (empty where nothing
     was derived); ``parameters`` says how the derived datapath compares with the
-    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch, for a person;
-    ``coverage`` the cells that its vectors reached.
+    shipped one, ``changes`` in which fields it differs; ``detail`` is the reason or the first mismatch in a line, for a
+    person, ``shown`` that mismatch as lines in which the bits that differ are marked; ``coverage`` the cells that its
+    vectors reached, ``drawn`` how many of them generators drew, and ``tiled`` how many are results of whole tiles.
     """
 
     instruction: str
@@ -68,6 +73,41 @@ class InstructionRow:
     detail: str = ""
     changes: tuple[str, ...] = ()
     coverage: CellCounts = NO_CELLS
+    shown: tuple[str, ...] = ()
+    drawn: int = 0
+    tiled: int = 0
+
+    @property
+    def excluded(self) -> int:
+        """A fault on 1 in so many drawn vectors, or more, is excluded at 95 %; 0 where nothing is."""
+        return 0 if self.mismatches else one_in(self.drawn)
+
+
+def families_of(part: Part) -> Iterator[tuple[str, int, int]]:
+    """Each family of generators of a part of evidence, with its vectors and mismatches."""
+    counts: dict[str, list[int]] = {}
+    for run in runs_of(part):
+        for name, count in run["families"].items():
+            total = counts.setdefault(str(name), [0, 0])
+            total[0] += count["vectors"]
+            total[1] += count["mismatches"]
+    yield from ((name, *total) for name, total in sorted(counts.items()))  # type: ignore[misc]
+
+
+def runs_of(part: Part) -> list[Mapping[str, Any]]:
+    """The comparisons that a part tells of."""
+    return list(part.validation.get("runs", [part.validation] if "families" in part.validation else []))
+
+
+def tiled_of(part: Part) -> int:
+    """Vectors of a part that are results of whole tiles with a rule of their own."""
+    return sum(count["tiles"]["vectors"] for run in runs_of(part) for count in run["families"].values()
+               if "tiles" in count)  # fmt: skip
+
+
+def drawn_of(part: Part) -> int:
+    """Vectors of a part that generators drew, the only ones that say something of a rate."""
+    return sum(vectors for name, vectors, _ in families_of(part) if name not in NOT_DRAWN)
 
 
 @dataclass(frozen=True)
@@ -136,6 +176,28 @@ class RunSummary:
     def mismatches(self) -> int:
         """Vectors that differed in all."""
         return sum(row.mismatches for row in self.rows)
+
+    @property
+    def excluded(self) -> int:
+        """A fault on 1 in so many drawn vectors, or more, is excluded of every instruction without a mismatch."""
+        return min((row.excluded for row in self.rows if not row.mismatches), default=0)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What the counts exclude, in plain lines: the rate of faults where nothing differed, and how much results of
+        tiles depend on each other."""
+        drawn, tiled = sum(row.drawn for row in self.rows), sum(row.tiled for row in self.rows)
+        lines = []
+        if drawn and not self.mismatches:
+            alone = f"; for each instruction alone, above 1 in {self.excluded:,}" if self.excluded else ""
+            lines.append(f"0 of {drawn:,}: a fault rate above 3/{drawn:,} of such vectors is excluded at 95 %{alone}")
+        if tiled:
+            most = max(dependences().values())
+            lines.append(
+                f"{tiled:,} of the vectors are results of whole tiles, which depend on each other: mismatches lie "
+                f"there up to {most:.1f} times as unevenly as among separate vectors"
+            )
+        return tuple(lines)
 
     @property
     def compared(self) -> int:

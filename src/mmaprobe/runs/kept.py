@@ -17,10 +17,10 @@ from mmaprobe.exit_codes import DEVICE_FAILED, INCONCLUSIVE, MISMATCH
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.run_summary import DERIVED, InstructionRow, RunSummary
+from mmaprobe.report.run_summary import DERIVED, InstructionRow, RunSummary, drawn_of, tiled_of
 from mmaprobe.runs.asking import answers_of
 from mmaprobe.runs.open_questions.answers import answer_to_json
-from mmaprobe.runs.report_summary import OUTCOMES, kept_detail, row_of
+from mmaprobe.runs.report_summary import OUTCOMES, kept_detail, kept_shown, row_of
 from mmaprobe.runs.result import Result, cpu_codes, step_row
 from mmaprobe.runs.verbs import STEPS
 
@@ -114,4 +114,7 @@ def _unlisted(part: Part, store: Store) -> InstructionRow:
         coverage=coverage_of(part.validation),
         parameters=str((part.comparison or {}).get("outcome", "")),
         detail=kept_detail(part, "", store.path, store.header.device),
+        shown=kept_shown(part, store.path, store.header.device),
+        drawn=drawn_of(part),
+        tiled=tiled_of(part),
     )

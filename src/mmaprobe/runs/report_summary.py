@@ -16,11 +16,12 @@ from mmaprobe.parameters.datapath import Datapath
 from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
-from mmaprobe.report.mismatches import in_short, part_command
-from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary
+from mmaprobe.report.mismatches import in_short, part_command, shown_in_row
+from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, drawn_of, tiled_of
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, step_row, vectors_of
+from mmaprobe.survey.smoke import NOT_DRAWN
 
 OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
@@ -68,6 +69,8 @@ def row_of(name: str, states: list[Result], out: Path, device: str) -> Instructi
     if outcome == "mismatch" and MISMATCH not in codes:
         outcome = "changed"
     datapath = _datapath(states[0])
+    details = ((_detail(state, out, device), state) for state in states)
+    text, told = next((pair for pair in details if pair[0]), ("", None))
     return InstructionRow(
         instruction=name if len(states) == 1 else f"{name} ({_counted(states)})",
         outcome=outcome,
@@ -78,8 +81,26 @@ def row_of(name: str, states: list[Result], out: Path, device: str) -> Instructi
         parameters=next((word for word in PARAMETERS if word in {state.standing for state in states}), ""),
         changes=_changes(changed) if changed is not None else (),
         coverage=summed(map(coverage_of_result, states)),
-        detail=next((text for state in states if (text := _detail(state, out, device))), ""),
+        drawn=sum(map(_drawn, states)),
+        tiled=sum(map(_tiled, states)),
+        detail=text,
+        shown=_shown(told, out, device) if told is not None else (),
     )
+
+
+def _drawn(result: Result) -> int:
+    """Vectors that generators drew, in this run or before it was resumed."""
+    if result.resumed is not None:
+        return drawn_of(result.resumed)
+    families = result.summary.families if result.summary is not None else ()
+    return sum(count.vectors for name, count in families if name not in NOT_DRAWN)
+
+
+def _tiled(result: Result) -> int:
+    """Vectors that are results of whole tiles."""
+    if result.resumed is not None:
+        return tiled_of(result.resumed)
+    return sum(count.outputs for _, count in result.summary.families) if result.summary is not None else 0
 
 
 def _counted(states: list[Result]) -> str:
@@ -122,6 +143,24 @@ def _detail(result: Result, out: Path, device: str) -> str:
         lines = "; ".join(result.comparison.decisive)
         return f"{where}{lines}" + (f"; {vector_text(proof)} gives {proof.d:#x}, {proof.note}" if proof else "")
     return ""
+
+
+def _shown(result: Result, out: Path, device: str) -> tuple[str, ...]:
+    """The lines of the mismatch that ``_detail`` tells of; of another reason none."""
+    if result.resumed is not None:
+        return () if result.error else kept_shown(result.resumed, out, device)
+    if result.error or result.summary is None or not result.summary.examples:
+        return ()
+    state = result.instruction.id
+    return shown_in_row(state, result.summary.examples[0], part_command(out, state, device))
+
+
+def kept_shown(part: Part, out: Path, device: str) -> tuple[str, ...]:
+    """The same of a part that was read."""
+    if part.validation.get("error") or not part.mismatches:
+        return ()
+    again = part_command(out, part.instruction, device)
+    return shown_in_row(part.instruction, part.mismatches[0], again, _places(part))
 
 
 def kept_detail(part: Part, where: str, out: Path, device: str) -> str:

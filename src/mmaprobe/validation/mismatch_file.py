@@ -2,13 +2,13 @@
 again.
 
 JSON with the seal of evidence.  A mismatch has its vector, both answers, its recipe and what was found when it was
-asked again; one that is only wrong in its place in a tile has the tile.  A part of an evidence folder is read too: its
-tiles are made again from the recipes.
+asked again; one that is only wrong in its place in a tile has the tile.  A part of an evidence folder and the file of a
+shard are read too: their tiles are made again from the recipes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +22,7 @@ from mmaprobe.evidence import files, records_json
 from mmaprobe.evidence.files import FileValue
 from mmaprobe.evidence.records import Mismatch, Witness
 from mmaprobe.evidence.records_json import Json
-from mmaprobe.evidence.store import CATALOG, MANIFEST, Named, Part, digest_named, part_name, read_manifest
+from mmaprobe.evidence.store import CATALOG, MANIFEST, SHARD_KIND, Named, Part, digest_named, part_name, read_manifest
 from mmaprobe.evidence.store import KIND as EVIDENCE
 from mmaprobe.generators import Recipe, generate_tiles, regenerate
 from mmaprobe.generators.recipe import is_recipe
@@ -167,15 +167,19 @@ def _tile_of(mismatch: Mismatch, saved: SavedTile | None, made: Instruction) -> 
 
 
 def read_saved(path: Path) -> list[Saved]:
-    """What a mismatch file holds, or the part or whole of an evidence folder; UsageError for anything else."""
+    """What a mismatch file or that of a shard holds, or the part or whole of an evidence folder; UsageError for
+    anything else."""
     if path.is_dir():
         return _of_folder(path)
     document = files.read_json(path)
-    if document["kind"].one_of(KIND, EVIDENCE) == EVIDENCE:
+    kind = document["kind"].one_of(KIND, SHARD_KIND, EVIDENCE)
+    if kind == EVIDENCE:
         return _of_part(path, document)
     if document["schema"].whole > SCHEMA:
         raise document["schema"].wrong(f"is newer than {SCHEMA}: pip install --upgrade mmaprobe")
     files.check_seal(document, SCHEMA)
+    if kind == SHARD_KIND:
+        return list(_of_shard(document))
     listed = tuple(document["mismatches"])
     return [Saved(
         instruction=document["instruction"].text, dut=document["dut"].text, ref=document["ref"].text,
@@ -183,6 +187,19 @@ def read_saved(path: Path) -> list[Saved]:
         mismatches=tuple(records_json.mismatch_from_json(each) for each in listed),
         tiles={number: _saved_tile(each["tile"]) for number, each in enumerate(listed) if "tile" in each.typed(dict)},
     )]  # fmt: skip
+
+
+def _of_shard(document: FileValue) -> Iterator[Saved]:
+    """The mismatches of each part of a shard."""
+    for part in document["done"]:
+        listed = tuple(part["mismatches"]) if "mismatches" in part.typed(dict) else ()
+        if listed:
+            said = part["compared"]
+            yield Saved(
+                instruction=part["instruction"].text, dut=said["dut"].text, ref=said["ref"].text,
+                nan=said["nan"].one_of("bits", "any"), version=document["version"].text, read=listed,
+                mismatches=tuple(records_json.mismatch_from_json(each) for each in listed),
+            )  # fmt: skip
 
 
 def _saved_tile(tile: FileValue) -> SavedTile:

@@ -14,6 +14,8 @@ from mmaprobe.generators.enumerations import ENUMERATED
 from mmaprobe.generators.families import TILE_VERSIONS, VERSIONS
 from mmaprobe.showing import Row, Showing, counted
 
+RULES = VERSIONS | ENUMERATED
+"""The version of the rule by which each family or enumeration makes its vectors; what is recorded has none."""
 MOST_PLACES = 64
 """Mismatches whose multiprocessor is kept."""
 
@@ -174,8 +176,7 @@ def _family(name: str, count: FamilyCount) -> dict[str, Any]:
     Results of a tile depend on each other, so that ``tiles`` says how many there were where they have a rule, and so a
     version, of their own, and how many of the vectors are their outputs.
     """
-    known = VERSIONS | ENUMERATED
-    version = {"version": known[name]} if name in known else {}
+    version = {"version": RULES[name]} if name in RULES else {}
     tiles = {"version": TILE_VERSIONS.get(name), "count": count.tiles, "vectors": count.outputs}
     counts = {"vectors": count.vectors, "mismatches": count.mismatches}
     return {**counts, **version, **({"tiles": tiles} if count.tiles else {})}
@@ -187,7 +188,7 @@ def summary_from_json(
     """The summary whose ``form`` a file holds, without its seconds; UsageError naming the key where it does not add
     up."""
     given = field.typed(dict)
-    families = tuple((name, _count(field["families"][name])) for name in field["families"].typed(dict))
+    families = tuple((name, _count(name, field["families"][name])) for name in field["families"].typed(dict))
     found = Summary(
         instruction=instruction,
         dut=field["dut"].text,
@@ -218,8 +219,11 @@ def summary_from_json(
     return found
 
 
-def _count(field: FileValue) -> FamilyCount:
+def _count(name: str, field: FileValue) -> FamilyCount:
+    _check_rule(field, RULES.get(name))
     tiles = field["tiles"] if "tiles" in field.typed(dict) else None
+    if tiles is not None:
+        _check_rule(tiles, TILE_VERSIONS.get(name))
     own = (tiles["count"].whole, tiles["vectors"].whole) if tiles else (0, 0)
     count = FamilyCount(field["vectors"].whole, field["mismatches"].whole, *own)
     if not 0 <= count.mismatches <= count.vectors:
@@ -227,6 +231,15 @@ def _count(field: FileValue) -> FamilyCount:
     if not 0 <= count.tiles <= count.outputs <= count.vectors:
         raise field.wrong("has more vectors in tiles than vectors, or fewer than tiles")
     return count
+
+
+def _check_rule(field: FileValue, known: int | None) -> None:
+    """UsageError where vectors are of another version of a family's rule than this package makes: counts go on with
+    those of this one, and recipes name it."""
+    said = field["version"].whole if "version" in field.typed(dict) else None
+    if said != known:
+        told, ours = ("none" if each is None else f"version {each}" for each in (said, known))
+        raise field.wrong(f"is of {told} of its rule, and this package's is {ours}: take the package that compared it")
 
 
 def _screening(field: FileValue) -> Screening:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mmaprobe.catalog.instruction import Instruction
 from mmaprobe.catalog.lookup import instruction as lookup
@@ -28,9 +27,8 @@ from mmaprobe.report.page.mismatch_view import MismatchView, mismatch_views
 from mmaprobe.report.page.special_values import SpecialAnswer, special_answers
 from mmaprobe.report.page.tree_drawing import draw_tree
 from mmaprobe.report.page.window_drawing import draw_window
-from mmaprobe.report.run_summary import InstructionRow
+from mmaprobe.report.run_summary import InstructionRow, drawn_of, families_of, runs_of
 from mmaprobe.report.tables.evidence import check_witness
-from mmaprobe.survey.smoke import NOT_DRAWN
 
 DERIVED = "derived from this device's answers"
 SHARED = "as that of another instruction, with which all its answers agree"
@@ -184,8 +182,8 @@ def _part(store: Store, part: Part, first: Datapath | None) -> PartView:
         beyond = str(coverage) if coverage.fresh else ""
     return PartView(
         part.instruction, _outcome(part), part.vectors, part.mismatch_count,
-        0 if part.mismatch_count else one_in(_generated(part)), _references(part),
-        _differs(first, path), tuple(_families(part)), view, beyond,
+        0 if part.mismatch_count else one_in(drawn_of(part)), _references(part),
+        _differs(first, path), tuple(families_of(part)), view, beyond,
         tuple(map(str, form["like"].typed(list))) if given.get("like") else (),
         form["compared"].whole if "compared" in given else 0, part.findings, len(part.witnesses),
     )  # fmt: skip
@@ -209,28 +207,8 @@ def _outcome(part: Part) -> str:
     return words.get(part.exit_code, "failed")
 
 
-def _runs(part: Part) -> list[Mapping[str, Any]]:
-    return list(part.validation.get("runs", [part.validation] if "families" in part.validation else []))
-
-
 def _references(part: Part) -> str:
-    return " and ".join(dict.fromkeys(str(run["ref"]) for run in _runs(part) if "ref" in run))
-
-
-def _families(part: Part) -> Iterator[tuple[str, int, int]]:
-    """Each family of generators with its vectors and mismatches."""
-    counts: dict[str, list[int]] = {}
-    for run in _runs(part):
-        for name, count in run["families"].items():
-            total = counts.setdefault(str(name), [0, 0])
-            total[0] += count["vectors"]
-            total[1] += count["mismatches"]
-    yield from ((name, *total) for name, total in sorted(counts.items()))  # type: ignore[misc]
-
-
-def _generated(part: Part) -> int:
-    """Vectors that generators drew."""
-    return sum(vectors for name, vectors, _ in _families(part) if name not in NOT_DRAWN)
+    return " and ".join(dict.fromkeys(str(run["ref"]) for run in runs_of(part) if "ref" in run))
 
 
 def _covered(counts: CellCounts) -> Iterator[CoveredRule]:

@@ -12,11 +12,10 @@ from rich.text import Text
 from mmaprobe.report.console import Folded
 from mmaprobe.report.coverage import coverage_lines
 from mmaprobe.report.run_summary import InstructionRow, RunSummary
-from mmaprobe.report.tables.run import not_here_lines, short_count
+from mmaprobe.report.tables.run import STYLES, not_here_lines, short_count, troubles
 
 NUMBERS = 24
 """Characters that the numbers of a row take beside its id, at least."""
-STYLES = {"equal": "green", "mismatch": "bold red", "failed": "bold red"}
 
 
 def _print_rows(console: Console, rows: Sequence[InstructionRow]) -> None:
@@ -42,11 +41,11 @@ def print_campaign(console: Console, summary: RunSummary, lines: Iterable[str]) 
     if summary.notice:
         console.print(Folded(summary.notice, style="bold yellow"))
     _print_rows(console, summary.rows)
-    for row in summary.rows:
-        if row.outcome != "equal" and row.detail:
-            console.print(Folded(f"{row.instruction}: {row.detail}", style=STYLES.get(row.outcome, "yellow")))
+    for trouble in troubles(summary.rows):
+        console.print(trouble)
     for line in (
         *lines,
+        *summary.bounds,
         *coverage_lines(summary.coverage),
         *(f"not here: {line}" for line in not_here_lines(summary.not_here)),
     ):

@@ -12,6 +12,7 @@ from mmaprobe.derivation import Derivation
 from mmaprobe.derivation.certificate import OTHERWISE
 from mmaprobe.evidence.records import Finding, Witness
 from mmaprobe.evidence.records_json import finding_to_json, mismatch_to_json
+from mmaprobe.generators.tiles import dependences
 from mmaprobe.parameters.diff import datapath_changes
 from mmaprobe.report.coverage import coverage_json, coverage_lines
 from mmaprobe.report.datapath.phrases import describe
@@ -142,9 +143,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 def print_summary(console: Console, summary: Summary, saved: Path | None = None) -> None:
     """The verdict, counts by family, and the examples of mismatches; ``saved``: the file that holds these."""
     console.print(summary_line(summary))
-    rows = [{"generator": name, "vectors": c.vectors, "mismatches": c.mismatches} for name, c in summary.families]
-    if rows:
-        console.print(table(rows, ("generator", "vectors", "mismatches")))
+    if summary.families:
+        console.print(table(*_family_rows(summary)))
     if summary.batches.asked:
         console.print(str(summary.batches))
     if summary.screening is not None:
@@ -152,6 +152,18 @@ def print_summary(console: Console, summary: Summary, saved: Path | None = None)
     for note in (*summary.notes, *coverage_lines({summary.instruction: summary.coverage})):
         console.print(note)
     _print_examples(console, summary, "" if saved is None else str(saved))
+
+
+def _family_rows(summary: Summary) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """A row a family, and what it tells: where there are whole tiles also how many of the vectors are results of them,
+    and how many times as unevenly mismatches lie there as among separate vectors."""
+    rows = [
+        {"generator": name, "vectors": c.vectors, "mismatches": c.mismatches, "in tiles": c.outputs,
+         "dependence": f"x {dependences()[name]:.1f}" if c.tiles and name in dependences() else ""}
+        for name, c in summary.families
+    ]  # fmt: skip
+    tiled = any(c.tiles for _, c in summary.families)
+    return rows, ("generator", "vectors", "mismatches", *("in tiles", "dependence") * tiled)
 
 
 def print_witnesses(console: Console, summaries: Sequence[Summary]) -> None:
@@ -180,6 +192,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "instruction": summary.instruction,
         "verdict": summary.verdict,
         "seconds": round(summary.seconds, 3),
+        "dependence": {name: dependences().get(name) for name, count in summary.families if count.tiles},
         "coverage": coverage_json(summary.coverage),
         "examples": [mismatch_to_json(example) for example in summary.examples],
     }

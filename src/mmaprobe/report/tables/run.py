@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -33,7 +33,10 @@ NAMES = 6
 _NUMBERS = {"vectors": 10, "mismatches": 12, "time": 7}
 """Headings of the numbers and the least width of each."""
 
-_STYLES = {"equal": "green", "mismatch": "bold red", "changed": "yellow", "failed": "bold red"}
+STYLES = {"equal": "green", "mismatch": "bold red", "changed": "yellow", "failed": "bold red"}
+"""Of an outcome; any other one is yellow."""
+SHOWN = 4
+"""Mismatches of a table that are shown bit by bit; of more instructions each is a line."""
 
 
 class SummaryTable:
@@ -50,12 +53,24 @@ class SummaryTable:
             wide, room = _wide(rows), options.max_width
             least = wide.__rich_measure__(console, options.update(max_width=ENDLESS)).minimum
             yield wide if least <= room >= WIDE else _narrow(rows, room)
-        for row in rows:
-            if row.outcome != "equal" and row.detail:
-                yield Folded(f"{row.instruction}: {row.detail}", style=_STYLES.get(row.outcome, "yellow"))
+        yield from troubles(rows)
         if self.summary.steps:
             yield _steps(self.summary.steps)
         yield from _footer(self.summary)
+
+
+def troubles(rows: Iterable[InstructionRow]) -> Iterator[Folded]:
+    """What is wrong with each row that is not equal: the first mismatches bit by bit, all else in a line."""
+    left = SHOWN
+    for row in rows:
+        style = STYLES.get(row.outcome, "yellow")
+        if row.outcome == "equal" or not row.detail:
+            continue
+        if row.shown and left:
+            left -= 1
+            yield from (Folded(line, style=style if number == 0 else "") for number, line in enumerate(row.shown))
+        else:
+            yield Folded(f"{row.instruction}: {row.detail}", style=style)
 
 
 def _wide(rows: tuple[InstructionRow, ...]) -> Table:
@@ -110,7 +125,7 @@ def _add_number_columns(table: Table) -> None:
 
 
 def _numbers(row: InstructionRow) -> tuple[Text, Text, Text]:
-    style = _STYLES.get(row.outcome, "yellow")
+    style = STYLES.get(row.outcome, "yellow")
     mismatches = Text(f"{row.mismatches:,}" if row.vectors else row.outcome, style=style)
     return Text(short_count(row.vectors)), mismatches, Text(_time(row.seconds))
 
@@ -139,7 +154,8 @@ def _footer(summary: RunSummary) -> list[RenderableType]:
     changed = [row.instruction for row in summary.rows if row.parameters == "changed"]
     if changed:
         lines.append(Folded("not what the shipped parameters say: " + ", ".join(changed), style="yellow"))
-    lines += [Folded(line, style="dim") for line in coverage_lines(summary.coverage)]
+    lines += [Folded(line, style="dim") for line in (*summary.bounds,
+                                                     *coverage_lines(summary.coverage))]  # fmt: skip
     lines += [Folded(f"not here: {line}", style="dim") for line in not_here_lines(summary.not_here)]
     if summary.evidence:
         lines.append(Folded(f"evidence: {summary.evidence}"))
