@@ -16,7 +16,7 @@ from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import again_command, in_short, part_command
-from mmaprobe.report.run_summary import InstructionRow, RunSummary
+from mmaprobe.report.run_summary import AGAIN, InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
 from mmaprobe.survey.smoke import NOT_DRAWN
@@ -58,7 +58,7 @@ def _detail(row: CampaignRow, device: str, evidence: str) -> str:
         return row.error
     first = row.summary.examples[0]
     kept = part_command(Path(evidence), row.instruction, device) if evidence else again_command(row.summary, first)
-    return f"{in_short(first)}; again: {kept}"
+    return f"{in_short(first)}{AGAIN}{kept}"
 
 
 def _row(row: CampaignRow, device: str, evidence: str) -> InstructionRow:
