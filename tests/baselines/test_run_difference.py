@@ -22,7 +22,7 @@ from cases.nights import (
     questions,
     shipped,
 )
-from mmaprobe.baselines.difference import RunDifference, compare_runs
+from mmaprobe.baselines.difference import UNTOLD, RunDifference, compare_runs
 from mmaprobe.baselines.facts import facts_of
 from mmaprobe.baselines.instruction_changes import RunChange
 from mmaprobe.catalog.lookup import instruction
@@ -278,3 +278,23 @@ def test_two_processors_that_were_really_run() -> None:
     assert {each.name.partition("{")[0] for each in found.changes if each.kind == "datapath"} == {"x86.dpps"}
     assert {each.kind for each in found.changes} == {"datapath", "appeared"}
     assert found.alike > 60
+
+
+@pytest.mark.parametrize(("name", "parameters", "said"), [
+    ("model:x86-64+amd", "sha256:0", ""),
+    ("model:x86-64+amd", "sha256:1", "its parameters are others"),
+    ("model:x86-64+intel", "sha256:0", "device was model:x86-64+amd, is model:x86-64+intel"),
+])  # fmt: skip
+def test_what_was_held_against_another_reference_is_not_called_the_same(
+    name: str, parameters: str, said: str, tmp_path: Path
+) -> None:
+    """A device that equals one model and, after a change, another one is equal both times, and has changed."""
+    runs = []
+    for day, reference in ((1, ("model:x86-64+amd", "sha256:0")), (2, (name, parameters))):
+        identity = {"architecture": "x86-64", "parameters": reference[1]}
+        settings = {"plan": {"name": "p"}, "parts": "", "reference": reference[0], "reference_identity": identity}
+        runs.append(facts_of(Store.open(night(tmp_path / f"{day}", part(), part(MADD), day=day, settings=settings))))
+    found = compare_runs(*runs)
+    assert (found.changes, found.alike) == ((), 0 if said else 2)
+    assert [remark[0] for remark in found.remarks] == ([MADD, BF16] if said else [])
+    assert all(f"equal, as before, but {UNTOLD}: {said}" in remark for _, remark in found.remarks)

@@ -87,6 +87,26 @@ def test_a_plan_that_is_none(text: str, said: str, tmp_path: Path, capsys: pytes
     refused(["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1"], 2, said, capsys)
 
 
+@pytest.mark.parametrize("number", ["", "2/2", "-1/2", "0/0", "0", "0/2/3", " 0/2"])
+def test_a_shard_that_is_none(number: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The empty one is a variable that a script did not set: each of its tasks would compare the whole plan."""
+    (tmp_path / "mine.toml").write_text(PLAN)
+    words = ["validate", X86, X86, "--plan", str(tmp_path / "mine.toml"), "--seed", "1", "--shard", number]
+    refused([*words, "--out", str(tmp_path / "out")], 2, "shard", capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_without_a_reference_says_the_command_that_has_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the file that was named: its plan's name alone is that of no plan."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my plans").mkdir()
+    Path("my plans/mine.toml").write_text(PLAN)
+    again = f"mmaprobe validate {X86} REF --plan 'my plans/mine.toml'"
+    refused(["validate", X86, "--plan", "my plans/mine.toml", "--seed", "1"], 2, f"name one: {again}", capsys)
+
+
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").write_text("")
     (tmp_path / "mine.toml").write_text(PLAN)

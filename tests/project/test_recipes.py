@@ -160,10 +160,12 @@ def test_a_pack_is_what_the_night_downloads(place: Path) -> None:
         assert words == ["compile", "--arch", row["arch"], "--instruction", "*", "--campaign", "--out", "pack"]
 
 
+GITHUB = {"GITHUB_REF_NAME": "main", "GITHUB_REPOSITORY": "us/ours"}
 GH = """#!/bin/sh
 case "$1 $2" in
 "run list") echo "$LAST" ;;
 "run download") echo "$@" >downloaded; mkdir baseline; cp -r before/. baseline ;;
+"api "*) echo "$2" >>listed; echo "${KEPT:-1}" ;;
 esac
 """
 
@@ -171,7 +173,7 @@ esac
 def night(place: Path, names: tuple[str, ...], **environment: str) -> dict[str, int]:
     """Exit codes of a night's steps."""
     steps, given = filled("night", workflow()["jobs"]["night"]["strategy"]["matrix"]["include"][0])
-    given |= DEVICES | {"GITHUB_STEP_SUMMARY": "page.md", "GITHUB_REF_NAME": "main", "LAST": ""} | environment
+    given |= DEVICES | GITHUB | {"GITHUB_STEP_SUMMARY": "page.md", "LAST": ""} | environment
     return {name: shell(place, steps[name], {"mmaprobe": RUNS, "gh": GH}, **given)[0] for name in names}
 
 
@@ -183,7 +185,7 @@ def test_a_night_on_a_model_device(place: Path) -> None:
     page = (place / "page.md").read_text()
     assert "### model:x86-64+intel x86-64+intel: passed" in page
     assert "| `x86.pmaddwd` | equal | 20,000 | 0 | 1 in 6,666 |" in page
-    assert "no green night yet" in page
+    assert "no green night of a100 is kept: this one is the first baseline" in page
     assert (place / "junit.xml").read_text().count("<testcase") == 2
     assert (place / "evidence" / "manifest.json").exists()
 
@@ -206,6 +208,23 @@ def test_a_second_night_is_held_against_the_first(place: Path) -> None:
     assert "no difference in meaning" in (place / "page.md").read_text()
 
 
+def test_a_gpu_that_the_last_green_night_had_not_has_its_first_baseline(place: Path) -> None:
+    """New in the matrix, or its evidence expired: asking for what is not there would be red on every night from then
+    on, and so never green."""
+    codes = night(place, ("last green night", "gate", "summary"), LAST="17", KEPT="0")
+    assert set(codes.values()) == {0}
+    assert not (place / "downloaded").exists()
+    assert "no green night of a100 is kept" in (place / "page.md").read_text()
+
+
+def test_a_night_without_its_gpu_has_a_page_that_says_so(place: Path) -> None:
+    assert night(place, ("validate", "summary"), DEVICE="cuda:99", REFERENCE="model:sm_80") == {
+        "validate": 3,
+        "summary": 0,
+    }
+    assert (place / "page.md").read_text() == "### a100: nothing was compared; the first red step says why\n"
+
+
 DIFF = """#!/bin/sh
 echo "$@" >asked; echo "one vector differs"; exit $CODE
 """
@@ -216,9 +235,10 @@ def test_the_gate_holds_the_last_green_night_against_this_one(place: Path, code:
     """And lets through only a difference that somebody accepts, not an error."""
     steps, given = filled("night", workflow()["jobs"]["night"]["strategy"]["matrix"]["include"][0])
     (place / "before").mkdir()
-    given |= {"GITHUB_REF_NAME": "main", "LAST": "17", "CODE": str(code), "ACCEPT_CHANGE": accept}
+    given |= GITHUB | {"LAST": "17", "CODE": str(code), "ACCEPT_CHANGE": accept}
     programs = {"mmaprobe": DIFF, "gh": GH}
     assert shell(place, steps["last green night"], programs, **given)[0] == 0
+    assert (place / "listed").read_text() == "repos/us/ours/actions/runs/17/artifacts?name=evidence-a100\n"
     assert (place / "downloaded").read_text() == "run download 17 --name evidence-a100 --dir baseline\n"
     assert shell(place, steps["gate"], programs, **given)[0] == said
     assert (place / "asked").read_text() == "evidence diff baseline evidence\n"

@@ -56,7 +56,18 @@ def test_what_is_wrong_comes_first_and_has_no_bound() -> None:
 
 def test_a_reason_is_plain_text_of_one_line() -> None:
     assert "- `a\\|b'c <img>`: &lt;script> \\| 'x' second" in page()
-    assert f"- `x86.late`: {'y' * 300} ..." in page()
+    assert f"- `x86.late`: {'y' * 150} ... {'y' * 150}" in page()
+
+
+def test_a_long_mismatch_keeps_its_answers_and_the_command_that_asks_it_again() -> None:
+    """A command of which the end is missing is none, and what lies between asterisks is no vector in italics."""
+    vector, end = ",".join(["0x0*4", "0x3c00*12"] * 20), "gives 0x1, expected 0x2; 7 wrong on multiprocessor 77"
+    command = f"mmaprobe replay {'e' * 400}/x86.dpps.json"
+    said = page(InstructionRow("x86.dpps", "mismatch", 9, 7, detail=f"{vector} {end}; again: {command}"))
+    (line,) = (each for each in said if each.startswith("- `x86.dpps`: 0x0\\*4,0x3c00\\*12"))
+    assert line.endswith(f"{end}; again: {command}")
+    assert len(line) < 900
+    assert "*" not in line.replace("\\*", "")
 
 
 def test_a_page_has_an_end() -> None:

@@ -31,6 +31,24 @@ def _renamed(old: Header, new: Header) -> bool:
     return old.device != new.device and not ("uuid" in old.identity and "uuid" in new.identity)
 
 
+def other_reference(old: Header, new: Header) -> str:
+    """How the reference of a campaign is another one than that of an earlier one, or computes by other parameters;
+    empty where it is the same, and of runs that have none."""
+    if not (old.is_campaign and new.is_campaign):
+        return ""
+    before, now = map(_reference, (old, new))
+    was, is_ = (each.identity.get("parameters") for each in (before, now))
+    said = [other_device(before, now), "its parameters are others" if was != is_ else ""]
+    return "; ".join(filter(None, said))
+
+
+def _reference(campaign: Header) -> Header:
+    """The reference of a campaign as the header of a run of it would name it."""
+    identity = campaign.settings.get("reference_identity")
+    said = {name: str(value) for name, value in identity.items()} if isinstance(identity, Mapping) else {}
+    return Header(str(campaign.settings["reference"]), said, "", 0)
+
+
 def surroundings(old: Header, new: Header) -> list[str]:
     """What else differs about how two runs of a device were made, a line each: no difference of what was found."""
     number = [] if _renamed(old, new) else [("device", old.device, new.device)]

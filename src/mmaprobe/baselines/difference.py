@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mmaprobe.baselines.devices import other_device, surroundings
+from mmaprobe.baselines.devices import other_device, other_reference, surroundings
 from mmaprobe.baselines.facts import AnswerFacts, InstructionFacts, RunFacts
 from mmaprobe.baselines.instruction_changes import RunChange, changes_of
 from mmaprobe.exit_codes import EQUAL, MISMATCH
 from mmaprobe.report.datapath.meaning import meaning
 from mmaprobe.showing import counted
+
+UNTOLD = "held against another reference, so it may compute something else"
+"""What is said of an instruction of two campaigns that came out alike against two references."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class RunDifference:
     """How ``new`` differs from ``old``.
 
     ``other_device``: how the two devices differ, if they do.  ``context``: how the runs were made otherwise.
-    ``remarks``: by instruction, what is said otherwise and means the same, or does by all that is known.  ``alike``:
-    of how many instructions both say the same."""
+    ``remarks``: by instruction, what is said otherwise and means the same, or does by all that is known, or was held
+    against another reference.  ``alike``: of how many instructions both say the same."""
 
     old: RunFacts
     new: RunFacts
@@ -53,6 +56,7 @@ def compare_runs(old: RunFacts, new: RunFacts) -> RunDifference:
     """The difference in meaning from ``old`` to ``new``."""
     changes: list[RunChange] = []
     remarks: list[tuple[str, str]] = []
+    elsewhere = other_reference(old.header, new.header)
     for name in sorted({*old.instructions, *new.instructions}):
         before, after = old.instructions.get(name), new.instructions.get(name)
         if before is None or after is None:
@@ -61,12 +65,15 @@ def compare_runs(old: RunFacts, new: RunFacts) -> RunDifference:
         found, said = changes_of(name, before, after)
         changes += found
         remarks += said
+        if elsewhere and not found:
+            remarks.append((name, f"{after.outcome}, as before, but {UNTOLD}: {elsewhere}"))
     changed = {each.name for each in changes}
+    untold = {*old.instructions, *new.instructions} if elsewhere else set()
     changes += _answers(old, new)
     both = old.instructions.keys() & new.instructions.keys()
     return RunDifference(
         old, new, other_device(old.header, new.header), tuple(changes),
-        (*surroundings(old.header, new.header), *_counts(old, new)), tuple(remarks), len(both - changed),
+        (*surroundings(old.header, new.header), *_counts(old, new)), tuple(remarks), len(both - changed - untold),
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class PlannedRun:
     plan: ValidationPlan
 
     def __post_init__(self) -> None:
-        again = f"mmaprobe validate DEVICE model:ARCH --plan {self.plan.name}"
+        again = "mmaprobe validate DEVICE model:ARCH --plan PLAN"
         if self.plan.exhaustive:
             raise UsageError(
                 f"plan {self.plan.name} counts narrow formats through, and a run validates every instruction: {again}"

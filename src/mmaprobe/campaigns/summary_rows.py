@@ -16,7 +16,7 @@ from mmaprobe.exit_codes import INCONCLUSIVE
 from mmaprobe.generators.enumerations import ADDENDS
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import again_command, file_command, in_short, part_command, shown_in_row
-from mmaprobe.report.run_summary import InstructionRow, RunSummary
+from mmaprobe.report.run_summary import AGAIN, InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
 from mmaprobe.survey.smoke import NOT_DRAWN
@@ -63,7 +63,7 @@ def _detail(row: CampaignRow, kept: Kept) -> str:
     """Why a row is not equal: what ended it, else its first mismatch with the command that asks it again."""
     if row.error or row.summary is None or not row.summary.examples:
         return row.error
-    return f"{in_short(row.summary.examples[0])}; again: {_again(row.summary, kept)}"
+    return f"{in_short(row.summary.examples[0])}{AGAIN}{_again(row.summary, kept)}"
 
 
 def _shown(row: CampaignRow, kept: Kept) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +91,9 @@ def validate(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the campaign in --out ended.")] = False,
     budget: Annotated[float | None, typer.Option(help="Minutes to take, in place of the plan's.")] = None,
-    shard: Annotated[str, typer.Option(help="This part of the plan alone, such as 3/8; one file into --out.")] = "",
+    shard: Annotated[
+        str | None, typer.Option(help="This part of the plan alone, such as 3/8; one file into --out.")
+    ] = None,
     shards: Annotated[int, typer.Option(help="Parts to cut the plan into; 0: as fits the workers.", min=0)] = 0,
     engine: Annotated[str, typer.Option(help="Who computes: local (processes here), dask or slurm.")] = "local",
     workers: Annotated[int, typer.Option(help="Parts at a time.", min=1)] = 1,
@@ -115,18 +118,19 @@ def validate(
         from mmaprobe.campaigns.verbs import CampaignOptions
 
         refuse(context, ("vectors", "generator", "nan", "save"), "goes without --plan, which says it")
-        if shard:
+        if shard is not None:  # an empty one is a variable of a script that was not set, and not the whole plan
             refuse(context, (*NOT_OF_A_SHARD, "all_gpus"), "goes without --shard, which is one of them alone")
         if all_gpus:
             refuse(context, NOT_OF_A_SHARD, "goes without --all-gpus, which runs the whole plan on each")
         chosen = _plan(plan, instruction)
         options = CampaignOptions(
-            seed if resume or shard else drawn(seed), out_folder, budget, shards, resume,
+            seed if resume or shard is not None else drawn(seed), out_folder, budget, shards, resume,
             EngineOptions(engine, workers, scheduler, partition), tuple(map(str, named)),
         )  # fmt: skip
         if all_gpus:
             return _validate_all_gpus(dut, ref or chosen.reference, chosen, options, as_json)
         check_files(junit, markdown)
+        _check_pair(dut, ref or chosen.reference, plan)
         told = Told(junit, markdown, as_json, _gate(baseline, dut, accept_change or (), out_folder))
         return _validate_plan(dut, ref or chosen.reference, chosen, shard, options, told)
     refuse(context, OF_A_PLAN, "goes with --plan")
@@ -188,21 +192,26 @@ def _validate_all_gpus(which: str, ref: str, plan: ValidationPlan, options: Camp
     return code
 
 
-def _validate_plan(dut: str, ref: str, plan: ValidationPlan, shard: str, options: CampaignOptions, told: Told) -> int:
+def _check_pair(dut: str, ref: str, plan: str) -> None:
+    """UsageError, with the command that names both, where a plan has no device or no reference."""
+    if not dut:
+        raise UsageError("name a device under test, or all GPUs that are here: --all-gpus")
+    if not ref:
+        again = f"mmaprobe validate {shlex.quote(dut)} REF --plan {shlex.quote(plan)}"
+        raise UsageError(f"--plan {plan} names no reference; name one: {again}")
+
+
+def _validate_plan(
+    dut: str, ref: str, plan: ValidationPlan, shard: str | None, options: CampaignOptions, told: Told
+) -> int:
     """Run a plan, or one shard of it, and say what was found."""
     from mmaprobe.campaigns.parts import shard_named
     from mmaprobe.campaigns.verbs import carry_out, validate_shard
     from mmaprobe.report import progress
 
-    if not dut:
-        raise UsageError("name a device under test, or all GPUs that are here: --all-gpus")
-    if not ref:
-        raise UsageError(
-            f"plan {plan.name} names no reference; name one: mmaprobe validate {dut} REF --plan {plan.name}"
-        )
     with progress.CountProgress(0) as bar:
         options = replace(options, progress=bar, planned=bar.of)
-        if shard:
+        if shard is not None:
             return _say_shard(validate_shard(dut, ref, plan, shard_named(shard), options), options.out, told.as_json)
         with going_on(options.out, options.seed):
             campaign = carry_out(dut, ref, plan, options)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from mmaprobe.evidence.files import write_bytes
 from mmaprobe.report.coverage import coverage_lines
-from mmaprobe.report.run_summary import InstructionRow, RunSummary
+from mmaprobe.report.run_summary import AGAIN, InstructionRow, RunSummary
 from mmaprobe.showing import counted, counted_states
 
 MOST_ROWS = 2000
 """Rows of a page: GitHub shows at most 1 MiB."""
 MOST_TEXT = 300
-"""Characters of a reason."""
+"""Characters of a reason, beside the command that asks it again."""
 
 
 def to_markdown(summary: RunSummary, lines: Iterable[str] = (), failure: str = "") -> str:
@@ -61,12 +61,17 @@ def _reasons(summary: RunSummary) -> Iterator[str]:
 
 
 def _short(row: InstructionRow) -> str:
-    return row.detail if len(row.detail) <= MOST_TEXT else row.detail[:MOST_TEXT] + " ..."
+    """A reason, of a long one both ends; the command that asks it again is whole, or nobody could type it."""
+    said, again, command = row.detail.partition(AGAIN)
+    if len(said) > MOST_TEXT:
+        said = f"{said[: MOST_TEXT // 2]} ... {said[-(MOST_TEXT // 2) :]}"
+    return said + again + command
 
 
 def _plain(text: str) -> str:
-    """A text of which Markdown makes neither tags nor cells nor lines."""
-    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("`", "'")
+    """A text of which Markdown makes neither tags nor cells nor lines, nor italics between two asterisks."""
+    said = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
+    return said.replace("|", "\\|").replace("*", "\\*")
 
 
 def _cell(text: str) -> str:

@@ -37,6 +37,8 @@ EXIT_CODES: dict[RowOutcome, int] = {
 }
 """What each outcome of an instruction makes the command return; ``changed``: a vector tells the derived datapath from
 the shipped one."""
+AGAIN = "; again: "
+"""In a detail, what stands before the command that asks its mismatch again."""
 NEW = "new"
 """How an instruction stands to the shipped parameters where they say nothing of it."""
 

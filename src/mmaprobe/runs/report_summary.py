@@ -17,7 +17,7 @@ from mmaprobe.parameters.table import from_table
 from mmaprobe.report.datapath.phrases import describe
 from mmaprobe.report.json import to_json
 from mmaprobe.report.mismatches import in_short, part_command, shown_in_row
-from mmaprobe.report.run_summary import InstructionRow, RowOutcome, RunSummary, drawn_of, tiled_of
+from mmaprobe.report.run_summary import AGAIN, InstructionRow, RowOutcome, RunSummary, drawn_of, tiled_of
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, step_row, vectors_of
@@ -187,4 +187,4 @@ def _places(part: Part) -> str:
 
 
 def _again(instruction: str, out: Path, device: str) -> str:
-    return f"; again: {part_command(out, instruction, device)}"
+    return f"{AGAIN}{part_command(out, instruction, device)}"
