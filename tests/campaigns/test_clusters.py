@@ -110,6 +110,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str, monke
         carry_out(slow, slow, plan_of(slow), options)
 
 
+@pytest.mark.long
 @pytest.mark.needs("dask")
 def test_a_scheduler_that_ends_in_the_middle_is_named(
     tmp_path: Path, slow: str, capfd: pytest.CaptureFixture[str]
