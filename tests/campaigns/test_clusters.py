@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -45,8 +47,8 @@ def plan_of(device: str) -> ValidationPlan:
     return ValidationPlan("slow", (open_device(device).instructions()[0].id,), 1, vectors=60_000, least_vectors=60_000)
 
 
-def killed(folder: Path, mine: int) -> Callable[[], int]:
-    """Kill the first process that computes; its number, once it is dead."""
+def killed(folder: Path, mine: int, victim: int = 0) -> Callable[[], int]:
+    """Kill the first process that computes, or when it does a ``victim``; its number, once it is dead."""
     found: list[int] = []
 
     def watch() -> None:
@@ -54,8 +56,8 @@ def killed(folder: Path, mine: int) -> Callable[[], int]:
         while not found and time.monotonic() < end:
             for path in folder.iterdir():
                 if int(path.name) != mine:
-                    os.kill(int(path.name), signal.SIGKILL)
-                    found.append(int(path.name))
+                    os.kill(victim or int(path.name), signal.SIGKILL)
+                    found.append(victim or int(path.name))
                     return
             time.sleep(0.01)
 
@@ -106,6 +108,24 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, slow: str, monke
     options = CampaignOptions(seed=1, out=tmp_path / "out", engine=EngineOptions("dask", scheduler="tcp://127.0.0.1:9"))
     with pytest.raises(NotHereError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         carry_out(slow, slow, plan_of(slow), options)
+
+
+@pytest.mark.long
+@pytest.mark.needs("dask")
+def test_a_scheduler_that_ends_in_the_middle_is_named(
+    tmp_path: Path, slow: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No error of ours, and nothing but ours is said of it; its shards are gone on with."""
+    options, plan = CampaignOptions(seed=3, out=tmp_path / "out", shards=3), plan_of(slow)
+    with dask_cluster() as address:
+        with import_module("distributed").Client(address) as client:
+            scheduler = client.run_on_scheduler(os.getpid)
+        victim = killed(tmp_path / "pids", os.getpid(), scheduler)
+        with pytest.raises(NotHereError, match=r"the dask scheduler answers no more; .* --resume goes on"):
+            carry_out(slow, slow, plan, replace(options, engine=EngineOptions("dask", scheduler=address)))
+        assert victim() == scheduler
+    assert "Traceback" not in capfd.readouterr().err
+    assert carry_out(slow, slow, plan, replace(options, resume=True)).vectors == 60_000
 
 
 @pytest.mark.needs("dask")

@@ -24,6 +24,7 @@ from mmaprobe.campaigns.plan import ValidationPlan
 from mmaprobe.campaigns.shard_file import SHARDS, SUFFIX, shard_name
 from mmaprobe.cli import main
 from mmaprobe.devices.base import open_device
+from mmaprobe.errors import NotHereError
 from mmaprobe.evidence.store import Store
 from mmaprobe.parameters.files import to_text
 
@@ -175,6 +176,20 @@ def test_ctrl_c_cancels_jobs_and_begins_no_more(monkeypatch: pytest.MonkeyPatch,
     assert time.monotonic() < begin + SOON
     assert sorted(jobs.cancelled) == [0, 1]
     assert len(jobs.began) == 2
+
+
+def test_a_worker_of_dask_that_dies_before_it_is_one_is_no_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As when memory is short: there is no cluster, which is 3 and one line, and the campaign is gone on with."""
+
+    def dies(*_: object, **__: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(engines, "_needed", lambda module, engine: SimpleNamespace(Client=dies))
+    order = Order(ValidationPlan("none", ("x86.dpps",), 1, vectors=1), "cpu", "cpu", 1, Shard(), str(tmp_path))
+    with pytest.raises(NotHereError, match=r"no dask began here: Nanny failed to start\. Try again, or .*--scheduler"):
+        run_orders([order], EngineOptions("dask"), lambda path: None)
 
 
 def test_workers_know_the_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

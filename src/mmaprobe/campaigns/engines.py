@@ -8,6 +8,7 @@ stay.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import shutil
@@ -49,6 +50,8 @@ LEAST_MINUTES = 1e-3
 """Minutes of a shard at least, where minutes are counted: none would be no limit."""
 ANSWERS = 10.0
 """Seconds in which a scheduler of dask must answer."""
+GONE = "the dask scheduler answers no more; the shards that are there stay, and --resume goes on with them"
+"""What is said where it ends in the middle of a campaign."""
 DAY = 1440
 """Minutes after which Slurm may end the job of a shard."""
 MOST_WORKERS = 4096
@@ -309,6 +312,9 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
             f"--scheduler {brief(options.scheduler)} is no address of a dask scheduler, as tcp://HOST:8786 is: {error}"
         )
         raise UsageError(said) from None
+    except RuntimeError as error:  # a process that is begun here died before it was a worker
+        raise NotHereError(f"no dask began here: {error} Try again, or name a cluster: --scheduler ADDRESS") from None
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says of a scheduler that is gone
     with client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         gpus = [each for each in workers if each.get("resources", {}).get("GPU")]
@@ -322,6 +328,10 @@ def _dask(options: EngineOptions) -> Iterator[Engine]:
                     return str(future.result())
                 except distributed.scheduler.KilledWorker:
                     raise WorkerDiedError("its dask worker died") from None
+                except CancelledError:
+                    if under_way.cancelled:
+                        raise
+                    raise NotHereError(GONE) from None
 
         yield Engine(run, max(len(gpus or workers), 1) + 1, under_way.cancel)  # one waits, so that none is idle
 
