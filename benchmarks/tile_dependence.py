@@ -17,7 +17,7 @@ import tomli_w
 from kill_matrix import dependence_lines, dependences
 
 from mmaprobe.generators import tiles
-from mmaprobe.generators.families import TILE_VERSIONS as tiles_of
+from mmaprobe.generators.families import TILE_VERSIONS
 
 MEASURED = (
     ("sm_90a", "mma.m16n8k16.f32.f16.f16.f32"),
@@ -41,7 +41,7 @@ def main() -> None:
         found = list(dependences(architecture, name, given.tiles, given.seed))
         print("\n".join(f"  {line}" for line in dependence_lines(found, given.tiles)))
         for each in found:
-            if each.ratios.size and each.version == tiles_of.get(each.family):
+            if each.ratios.size and each.version == TILE_VERSIONS.get(each.family):
                 most[each.family] = max(most.get(each.family, 0.0), round(float(np.median(each.ratios)), 1))
     document = {"tiles": given.tiles, "instructions": [name for _, name in MEASURED], "dependence": most}
     print(tomli_w.dumps(document))

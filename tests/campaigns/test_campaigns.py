@@ -177,7 +177,7 @@ def test_shards_of_two_programs_do_not_go_together(tmp_path: Path, second: str, 
 
 @pytest.mark.parametrize(("place", "version", "said"), [
     ((), 7, "is of version 7 of its rule, and this package's is version 1: take the package that compared it"),
-    ((), None, "is of none of its rule, and this package's is version 1"),
+    ((), None, "is of no version of its rule, and this package's is version 1"),
     (("tiles",), 9, "is of version 9 of its rule, and this package's is version 2"),
 ])  # fmt: skip
 def test_a_shard_of_other_rules_is_not_counted_by_these(

@@ -62,7 +62,8 @@ Shape = tuple[int, int]
 @cache
 def dependences() -> Mapping[str, float]:
     """Of families whose rows aim: how many times as much the number of mismatches varies from tile to tile as from one
-    lot of as many separate vectors to the next; as ``benchmarks/tile_dependence.py`` measured it."""
+    lot of as many separate vectors to the next, in the median over faults; measured by
+    ``benchmarks/tile_dependence.py``."""
     text = (resources.files("mmaprobe.generators") / "data" / "dependence.toml").read_text("utf-8")
     found = tomllib.loads(text)["dependence"]
     return {name: found[name] for name in TILE_VERSIONS if name in found}

@@ -196,8 +196,8 @@ class RunSummary:
         if tiled:
             most = max(dependences().values())
             lines.append(
-                f"{tiled:,} of the vectors are results of whole tiles, which depend on each other: mismatches lie "
-                f"there up to {most:.1f} times as unevenly as among separate vectors"
+                f"{tiled:,} of the vectors are results of whole tiles, which depend on each other: in the median "
+                f"over faults, mismatches lie there up to {most:.1f} times as unevenly as among separate vectors"
             )
         return tuple(lines)
 

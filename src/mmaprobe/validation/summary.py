@@ -238,7 +238,7 @@ def _check_rule(field: FileValue, known: int | None) -> None:
     those of this one, and recipes name it."""
     said = field["version"].whole if "version" in field.typed(dict) else None
     if said != known:
-        told, ours = ("none" if each is None else f"version {each}" for each in (said, known))
+        told, ours = ("no version" if each is None else f"version {each}" for each in (said, known))
         raise field.wrong(f"is of {told} of its rule, and this package's is {ours}: take the package that compared it")
 
 
