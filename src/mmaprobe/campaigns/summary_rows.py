@@ -19,7 +19,7 @@ from mmaprobe.report.mismatches import again_command, file_command, in_short, pa
 from mmaprobe.report.run_summary import AGAIN, InstructionRow, RunSummary
 from mmaprobe.runs.report_summary import OUTCOMES
 from mmaprobe.showing import counted, counted_states, of_which
-from mmaprobe.survey.smoke import NOT_DRAWN
+from mmaprobe.survey.smoke import drawn_vectors
 from mmaprobe.validation.summary import Summary
 
 Kept = Callable[[str], str]
@@ -89,7 +89,7 @@ def _row(row: CampaignRow, kept: Kept) -> InstructionRow:
         coverage=row.summary.coverage if row.summary is not None else NO_CELLS,
         detail=_detail(row, kept),
         shown=_shown(row, kept),
-        drawn=sum(count.vectors for name, count in row.families if name not in NOT_DRAWN),
+        drawn=drawn_vectors((name, count.vectors) for name, count in row.families),
         tiled=sum(count.outputs for _, count in row.families),
     )
 

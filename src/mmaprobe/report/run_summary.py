@@ -22,7 +22,7 @@ from mmaprobe.exit_codes import (
 )
 from mmaprobe.generators.tiles import dependences
 from mmaprobe.showing import counted
-from mmaprobe.survey.smoke import NOT_DRAWN
+from mmaprobe.survey.smoke import drawn_vectors
 
 RowOutcome = Literal["equal", "mismatch", "changed", "failed", "inconclusive", "unwritten", "internal"]
 
@@ -108,8 +108,8 @@ def tiled_of(part: Part) -> int:
 
 
 def drawn_of(part: Part) -> int:
-    """Vectors of a part that generators drew, the only ones that say something of a rate."""
-    return sum(vectors for name, vectors, _ in families_of(part) if name not in NOT_DRAWN)
+    """Vectors of a part that generators drew."""
+    return drawn_vectors((name, vectors) for name, vectors, _ in families_of(part))
 
 
 @dataclass(frozen=True)

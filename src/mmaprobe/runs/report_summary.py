@@ -21,7 +21,7 @@ from mmaprobe.report.run_summary import AGAIN, InstructionRow, RowOutcome, RunSu
 from mmaprobe.report.vectors import vector_text
 from mmaprobe.runs.open_questions.answers import answer_to_json
 from mmaprobe.runs.result import Report, Result, coverage_of_result, mismatches_of, step_row, vectors_of
-from mmaprobe.survey.smoke import NOT_DRAWN
+from mmaprobe.survey.smoke import drawn_vectors
 
 OUTCOMES: dict[int, RowOutcome] = {
     0: "equal", 1: "mismatch", 3: "failed", 4: "inconclusive", 5: "failed", 6: "unwritten", 70: "internal",
@@ -93,7 +93,7 @@ def _drawn(result: Result) -> int:
     if result.resumed is not None:
         return drawn_of(result.resumed)
     families = result.summary.families if result.summary is not None else ()
-    return sum(count.vectors for name, count in families if name not in NOT_DRAWN)
+    return drawn_vectors((name, count.vectors) for name, count in families)
 
 
 def _tiled(result: Result) -> int:

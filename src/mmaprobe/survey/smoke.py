@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,11 @@ FAMILY = "witnesses"
 NOT_DRAWN = (FAMILY, *ENUMERATED)
 """What summaries count as families and no generator drew: witnesses are chosen, enumerations counted through, and how
 many of them agree says nothing of a rate."""
+
+
+def drawn_vectors(families: Iterable[tuple[str, int]]) -> int:
+    """Of vectors by family those that generators drew, the only ones that say something of a rate."""
+    return sum(vectors for name, vectors in families if name not in NOT_DRAWN)
 
 
 @dataclass(frozen=True)
