@@ -61,6 +61,31 @@ def test_where_a_first_lane_meets_the_others_is_what_the_whole_order_says() -> N
         assert (first_meets(own, np.full_like(at, length), at) == order.sizes(np.zeros_like(at), at)).all(), own
 
 
+def test_the_dealing_that_gave_the_sizes_is_among_those_tried() -> None:
+    """Of ranges of two lengths, whichever of their lanes were asked."""
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        count, run, length = (int(each) for each in rng.integers((2, 1, 24), (9, 4, 60)))
+        unit, join = (
+            count * run,
+            JOINS[int(rng.integers(3 if count & (count - 1) == 0 else 2))] if count > 2 else "chain",
+        )
+        block = int(rng.integers(length // unit + 1)) * unit or 1
+        rest = RESTS[int(rng.integers(1 if block == 1 else 2 if count < 3 else 3))]
+        late = int(rng.integers(min(block - 1, length - block, 4) + 1)) if block > 1 else 0
+        own = Accumulators("f32", count, run, block, "zero", join, rest, late)  # type: ignore[arg-type]
+        lengths = (length, length - int(rng.integers(1, 20)))
+        order = order_of(
+            replace(PLAIN.kernels[0], ranges=Ranges("given", lengths=lengths), accumulators=own), sum(lengths)
+        )
+        p, q = np.triu_indices(sum(lengths), 1)
+        asked = (p == 0) | (p == length) | (rng.random(len(p)) < 0.1)
+        asked &= rng.random(len(p)) < rng.choice([0.2, 0.5, 1.0])
+        pairs = Pairs(p[asked], q[asked], order.sizes(p[asked], q[asked]))
+        dealt = {each.accumulators for each in dealt_out(lengths, "chain", pairs, "f32", False)}
+        assert own in dealt, (own, lengths)
+
+
 def test_a_dealing_that_pairs_of_other_lanes_refute_is_not_tried() -> None:
     """Lanes 0 to 3 meet alike in one chain and in runs of four; lanes 4 and 5 tell."""
     p, q = np.array([0, 0, 0, 4]), np.array([1, 2, 3, 5])

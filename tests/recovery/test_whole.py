@@ -38,9 +38,17 @@ def test_finished_hundreds_are_not_run_again(tmp_path: Path) -> None:
     assert [row["name"] for each in whole.read(record) for row in each.bad] == ["seed_203", "seed_204"]
 
 
+def test_a_run_begins_with_the_seeds_that_it_is_told(tmp_path: Path) -> None:
+    record = tmp_path / "all.jsonl"
+    said = list(whole.sit(record, 500, "abc", derive, time.monotonic() + 60, start=300))
+    assert [line.partition("-")[0] for line in said] == ["300", "400", "0", "100", "200"]
+    assert [each.first for each in whole.read(record)] == [0, 100, 200, 300, 400]
+
+
 def test_the_record_that_is_kept_is_of_one_search_and_holds_nothing_wrong() -> None:
     hundreds = whole.read(whole.ROOT / "validation" / "recorded" / "random_units.jsonl")
-    assert [each.first for each in hundreds] == [100 * i for i in range(len(hundreds))]
+    assert [each.first for each in hundreds] == sorted({each.first for each in hundreds})
+    assert all(each.first % whole.HUNDRED == 0 for each in hundreds)
     assert len({each.search for each in hundreds}) == 1
     assert all(len(each.ends) == whole.HUNDRED and set(each.ends) <= set(whole.ENDS) for each in hundreds)
     assert not [row for each in hundreds for row in each.bad]

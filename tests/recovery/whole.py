@@ -1,9 +1,9 @@
 """All 10,000 random architectures once, in as many sittings as it takes: ``python tests/recovery/whole.py RECORD``.
 
-Seeds are taken a hundred at a time; a finished hundred is a line of RECORD, and is not run again.  A line holds how
-each seed ended, the seconds of processor time (median and most), and what was wrong or left open, whole; and a digest
-of the sources that decide: a record is only continued by the sources that began it (of another commit: ``git worktree
-add``).
+Seeds are taken a hundred at a time, from ``--first`` on and then those before it; a finished hundred is a line of
+RECORD, and is not run again.  A line holds how each seed ended, the seconds of processor time (median and most), and
+what was wrong or left open, whole; and a digest of the sources that decide: a record is only continued by the sources
+that began it (of another commit: ``git worktree add``).
 Exit status 1 where an answer was wrong or left open, or a derivation broke down.
 """
 
@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -86,19 +87,22 @@ def write(record: Path, hundreds: list[Hundred]) -> None:
     part.rename(record)
 
 
-def sit(record: Path, cases: int, search: str, derive: Callable[[range], list[Outcome]], until: float) -> Iterator[str]:
-    """Run the hundreds that the record lacks, and say each, until the clock shows ``until``."""
+def sit(
+    record: Path, cases: int, search: str, derive: Callable[[range], list[Outcome]], until: float, start: int = 0
+) -> Iterator[str]:
+    """Run the hundreds that the record lacks, those from ``start`` on first, and say each, until the clock shows
+    ``until``."""
     done = read(record)
     if others := {each.search for each in done} - {search}:
         raise SystemExit(
             f"{record} was begun by other sources ({', '.join(sorted(others))}; these are {search}): continue it in a "
             "work tree of its commit (git worktree add), or name another record"
         )
-    for first in range(0, cases, HUNDRED):
+    for first in sorted(range(0, cases, HUNDRED), key=lambda first: (first < start, first)):
         if first in {each.first for each in done} or time.monotonic() >= until:
             continue
         done.append(Hundred.of(search, first, derive(range(first, min(first + HUNDRED, cases)))))
-        write(record, done)
+        write(record, sorted(done, key=attrgetter("first")))
         counts = Counter(done[-1].ends)
         yield f"{first}-{first + len(done[-1].ends) - 1}: " + ", ".join(
             f"{counts[end]} {name}" for end, name in ENDS.items() if counts[end]
@@ -132,6 +136,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", type=Path, help="file of the finished hundreds")
     parser.add_argument("--cases", type=int, default=CASES, help=f"seeds 0 to this, less one ({CASES})")
+    parser.add_argument("--first", type=int, default=0, help="seed to begin with: those before it come last (0)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no hundred after so long (no end)")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds of processor time for each ({LIMIT:g})")
     parser.add_argument("--allowance", type=int, default=ALLOWANCE, help=f"units of work for each ({ALLOWANCE})")
@@ -144,7 +149,7 @@ def main() -> int:
         return list(run(seeds, given.jobs, given.limit, given.allowance))
 
     search = next((each.search for each in read(given.record)), "") if given.table else digest()
-    for line in sit(given.record, given.cases, search, derive, until):
+    for line in sit(given.record, given.cases, search, derive, until, given.first):
         print(line, flush=True)
     done = read(given.record)
     print(table(done))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mmaprobe.derivation.schedules.cuts import Cut, Order
 from mmaprobe.derivation.schedules.orders import Numbers, SumOrder, order_of, with_rest
 from mmaprobe.derivation.schedules.pairs import Pairs
-from mmaprobe.parameters.schedule import MOST_ACCUMULATORS, Accumulators, GemmKernel, Join, Promotion, Ranges
+from mmaprobe.parameters.schedule import LONGEST, MOST_ACCUMULATORS, Accumulators, GemmKernel, Join, Promotion, Ranges
 
 JOINS = ("chain", "pairwise", "halves")
 """Orders in which accumulators are added."""
@@ -26,16 +27,16 @@ SHORT = 32
 BLOCKS = 32
 """Multiples of count * run that a block may be."""
 CHECKED = 400
-"""Pairs that every dealing is held against before it is held against all."""
+"""Pairs that a kernel is held against before it is held against all."""
 
 
-def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generator) -> list[GemmKernel]:
+def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str) -> list[GemmKernel]:
     """Every kernel of these cuts that agrees with all pairs; its ranges are given ones.
 
     The first of the cuts is one range.  Where one chain of it agrees, it may be what ranges of which the last has one
     lane seem to be, chains again.  Else ranges are dealt out; one range, and promoted accumulators, where nothing
     plainer agrees."""
-    some, proper = pairs.some(CHECKED, rng), [cut for cut in cuts if len(cut[0]) > 1]
+    proper = [cut for cut in cuts if len(cut[0]) > 1]
     one_chain = _chains(cuts[0], fmt)
     if fits(one_chain, pairs):
         return [one_chain, *(kernel for kernel in (_chains(cut, fmt) for cut in proper) if fits(kernel, pairs))]
@@ -45,7 +46,7 @@ def kernels(cuts: Sequence[Cut], pairs: Pairs, fmt: str, rng: np.random.Generato
                 kernel
                 for lengths, order in among
                 for kernel in dealt_out(lengths, order, pairs, fmt, promoted)
-                if fits(kernel, some) and fits(kernel, pairs)
+                if fits(kernel, pairs)
             ]
             if found:
                 return found
@@ -69,8 +70,11 @@ def fits(kernel: GemmKernel, pairs: Pairs, k: int | None = None) -> bool:
 
     Of two lanes of one accumulator the later one's step may keep some of its own lanes, and a step that both are in
     any."""
-    lanes = sum(kernel.ranges.lengths) if k is None else k
-    order, width = order_of(kernel, lanes), kernel.step.width
+    order = order_of(kernel, sum(kernel.ranges.lengths) if k is None else k)
+    return all(_agrees(order, each, kernel.step.width) for each in (pairs.spread(CHECKED), pairs))
+
+
+def _agrees(order: SumOrder, pairs: Pairs, width: int) -> bool:
     most = order.sizes(pairs.p, pairs.q)
     if width == 1:
         return bool((most == pairs.size).all())
@@ -93,7 +97,8 @@ def _dealings(
         if promoted:
             everies = list(_promotions(at, length, size, count, run))
         told = dict[tuple[object, ...], bool]()
-        for own in _blocked(Accumulators(fmt, count, run), longest, promoted):
+        wholes = {} if promoted else {x: _Wholes.of(at[length == x], size[length == x], count, run) for x in {*lengths}}
+        for own in _blocked(Accumulators(fmt, count, run), longest, wholes):
             alike = own.join, own.rest, *map(own.whole, {*lengths})
             if not promoted and alike not in told:
                 told[alike] = bool((first_meets(own, length, at) == size).all())
@@ -101,15 +106,51 @@ def _dealings(
                 yield from ((own, None if every is None else Promotion(every, fmt)) for every in everies)
 
 
-def _blocked(own: Accumulators, longest: int, promoted: bool) -> Iterator[Accumulators]:
-    """These accumulators with every block, late steps, join and rest."""
-    count, unit = own.count, own.count * own.run
+@dataclass(frozen=True)
+class _Wholes:
+    """How many steps of a range whole blocks may have: with each join at most, and with each rest at least."""
+
+    most: dict[str, int]
+    least: dict[str, int]
+
+    @classmethod
+    def of(cls, at: Numbers, size: Numbers, count: int, run: int) -> _Wholes:
+        """By the sizes with the first lane.  In whole blocks its accumulator's lanes meet it as soon as they are added,
+        and those of another all in one sum, which has that accumulator and those before it (by halves: it); steps
+        beyond meet it after all that came before them or, where accumulators are added later, after less."""
+        order = np.argsort(at)
+        at, size, unit = at[order], size[order], count * run
+        number = at // run % count
+        seen, first = np.unique(number, return_index=True)
+        met = np.where(number == 0, at // unit * run + at % run + 1, size[first][np.searchsorted(seen, number)])
+        inside, most = at[size != met].min(initial=LONGEST), {}
+        for join in JOINS:
+            others = np.where(join == "halves", 1, number)
+            turns, left = np.divmod(size, (others + 1) * run)
+            held = turns * unit + np.where(left < run, left, (number - others) * run + left)
+            most[join] = int(np.where(number, np.maximum(at, held), LONGEST).min(initial=inside))
+        above, after = (int(at[wrong].max(initial=-1)) + 1 for wrong in (size > at, size != at + 1))
+        return cls(most, {"first": above, "before": above, "after": after})
+
+    def allow(self, own: Accumulators, length: int, join: str, rest: str) -> bool:
+        """Whether they leave what these accumulators make of a range, with a join and a rest."""
+        whole = own.whole(length)
+        apart = (own.count if rest == "before" else 2) - 1  # so many accumulators may have all that came before
+        return whole <= self.most[join] and (whole <= apart * own.run or whole >= self.least[rest])
+
+
+def _blocked(own: Accumulators, longest: int, wholes: Mapping[int, _Wholes]) -> Iterator[Accumulators]:
+    """These accumulators with every block, late steps, join and rest that ranges of each length leave; where nothing is
+    said of any, accumulators are promoted."""
+    count = own.count
     joins = JOINS[:1] if count < 3 else JOINS if count & (count - 1) == 0 else JOINS[:2]
     rests = RESTS if count > 2 else RESTS[:2]
-    for block in [1] if count == 1 else _blocks(unit, longest):
-        for late in range(min(MOST_LATE, block - 1, longest - block) + 1):
-            for join, rest in product(joins, rests if block > 1 and not promoted else rests[:1]):
-                yield replace(own, block=block, late=late, join=join, rest=rest)  # type: ignore[arg-type]
+    for block in _blocks(count, own.run, longest):
+        for late in range(_most_late(block, longest) + 1):
+            dealt = replace(own, block=block, late=late)
+            for join, rest in product(joins, rests if block > 1 and wholes else rests[:1]):
+                if all(each.allow(dealt, length, join, rest) for length, each in wholes.items()):
+                    yield replace(dealt, join=join, rest=rest)  # type: ignore[arg-type]
 
 
 def first_meets(own: Accumulators, length: Numbers, at: Numbers) -> Numbers:
@@ -147,41 +188,53 @@ def _from_first(lengths: tuple[int, ...], pairs: Pairs) -> tuple[Numbers, Number
 
 
 def _inner(lengths: tuple[int, ...], pairs: Pairs) -> Pairs:
-    """Of the pairs in the first half of a longest range the places there: no rest of a block is among them."""
+    """Of the pairs in a longest range the places there."""
     starts, number = np.r_[0, np.cumsum(lengths)[:-1]], np.repeat(np.arange(len(lengths)), lengths)
-    length = np.array(lengths)[number[pairs.q]]
     at_p, at_q = pairs.p - starts[number[pairs.p]], pairs.q - starts[number[pairs.q]]
-    chosen = (number[pairs.p] == number[pairs.q]) & (length == max(lengths)) & (at_q < length // 2)
+    chosen = (number[pairs.p] == number[pairs.q]) & (np.array(lengths)[number[pairs.q]] == max(lengths))
     return Pairs(at_p, at_q, pairs.size).take(chosen)
 
 
+@cache
+def _surely_dealt(length: int, count: int, run: int) -> int:
+    """The first steps of a range that are in whole blocks, whatever a block is and whatever of it is late."""
+    return min(length - length % block - _most_late(block, length) for block in _blocks(count, run, length))
+
+
+def _most_late(block: int, longest: int) -> int:
+    """Late steps of a block at most."""
+    return min(MOST_LATE, block - 1, longest - block)
+
+
 def _dealt_so(inner: Pairs, length: int, count: int, run: int, promoted: bool) -> bool:
-    """Whether lanes of one accumulator meet as soon as the later one is added, and others when both are whole: whatever
-    the block is, more than half of the turns are in whole ones.  Promoted lanes of one meet in any number."""
+    """Whether lanes of one accumulator meet as soon as the later one is added, and others when both are whole, as far
+    as they are in whole blocks.  Promoted lanes of one meet in any number."""
+    dealt = _surely_dealt(length, count, run)
     same = inner.p // run % count == inner.q // run % count
     through = inner.q // (run * count) * run + inner.q % run + 1
-    both = 2 * run * ((length // (run * count) + 1) // 2)
-    whole = inner.size >= np.maximum(through + 1, both)
-    return bool(np.where(same, promoted | (inner.size == through), whole).all())
+    whole = inner.size >= np.maximum(through + 1, 2 * run * (dealt // (run * count)))
+    return bool(np.where(same, promoted | (inner.size == through), whole)[inner.q < dealt].all())
 
 
 def _counts(at: Numbers, length: Numbers, size: Numbers, longest: int, promoted: bool) -> Iterator[tuple[int, int]]:
-    """count and run that leave the lanes of accumulator 0 where the sizes say they are."""
-    low = at < np.maximum(length // 2, 1)
-    at, size, length = at[low], size[low], length[low]
+    """count and run that leave the lanes of accumulator 0 where the sizes say they are, in whole blocks of a longest
+    range: a shorter one may have none."""
     if promoted or (size == at + 1).all():
         yield 1, 1
+    at, size, length = (each[length == longest] for each in (at, size, length))
     for count in range(2, min(MOST_ACCUMULATORS, longest) + 1):
         most = longest // 2 if longest <= SHORT else min(LONGEST_RUN, longest // count)
         run = np.arange(1, max(1, most) + 1)[:, None]
+        dealt = np.array([[_surely_dealt(longest, count, each)] for each in range(1, max(1, most) + 1)])
         place, turn = at[None, :] // run, at[None, :] // (run * count)
         own = place % count == 0
         through = turn * run + at[None, :] % run + 1
         before = np.minimum(turn * run + run, at[None, :])
         exact = through < 3 if promoted else np.ones_like(own)
-        good = np.where(own, np.where(exact, size == through, size >= through), size > before).all(1)
-        for each in run[good, 0]:
-            if _met_as_one(at // each % count, length, size):
+        good = np.where(own, np.where(exact, size == through, size >= through), size > before)
+        for each in run[(good | (at >= dealt)).all(1), 0]:
+            low = at < dealt[each - 1]
+            if _met_as_one(at[low] // each % count, length[low], size[low]):
                 yield count, int(each)
 
 
@@ -207,6 +260,7 @@ def _promotions(at: Numbers, length: Numbers, size: Numbers, count: int, run: in
             yield every
 
 
-def _blocks(unit: int, longest: int) -> list[int]:
+def _blocks(count: int, run: int, longest: int) -> list[int]:
     """Blocks of which the longest range has a whole one, and none."""
-    return [1, *(unit * each for each in range(1, min(BLOCKS, longest // unit) + 1))]
+    unit = count * run
+    return [1, *(unit * each for each in range(1, min(BLOCKS, longest // unit) + 1 if count > 1 else 1))]

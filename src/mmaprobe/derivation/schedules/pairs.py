@@ -29,6 +29,8 @@ from mmaprobe.probing.gemm.sizes import (
 MOST_KEYS = 1 << 24
 """Keys up to this one are looked up in a table; larger ones are sorted."""
 
+GOLDEN = (5**0.5 - 1) / 2
+"""A part of a whole whose multiples are spread evenly over it."""
 ENDS = 4
 """Of the places outside of a class's grid one in so many is asked about the first lane, and one about the last."""
 
@@ -49,9 +51,9 @@ class Pairs:
         """Some of them."""
         return Pairs(self.p[chosen], self.q[chosen], self.size[chosen])
 
-    def some(self, most: int, rng: np.random.Generator) -> Pairs:
-        """So many at most, at random."""
-        return self if len(self) <= most else self.take(np.sort(rng.choice(len(self), most, replace=False)))
+    def spread(self, most: int) -> Pairs:
+        """So many at most, evenly spread and in step with nothing."""
+        return self if len(self) <= most else self.take(np.arange(most) * int(GOLDEN * len(self)) % len(self))
 
 
 def joint(parts: Sequence[Pairs]) -> Pairs:

@@ -43,7 +43,7 @@ def read_order(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> O
         return overheard
     pairs = survey(view, k)
     for _ in range(ROUNDS):
-        living = [] if pairs.misfits else kernels(cuts(pairs, k), pairs, fmt, rng)
+        living = [] if pairs.misfits else kernels(cuts(pairs, k), pairs, fmt)
         living, pairs = apart(view, k, living, pairs, rng)
         if not living:
             return OrderRead(k, pairs, ())
@@ -62,7 +62,7 @@ def _overheard(view: ClassView, k: int, fmt: str, rng: np.random.Generator) -> O
     told, last = joint(heard[:-1]), heard[-1]
     if min(int((told.p == 0).sum()), int((told.q == k - 1).sum())) < min(LANES, k // 2):
         return None  # of the first and the last lane too little is known
-    living, pairs = apart(view, k, kernels(cuts(told, k), told, fmt, rng), told, rng)
+    living, pairs = apart(view, k, kernels(cuts(told, k), told, fmt), told, rng)
     if not living or not all(fits(each, last, k) for each in living):
         return None
     return OrderRead(k, joint([pairs, last]), tuple(living))
