@@ -113,6 +113,8 @@ SETTLED: dict[str, tuple[Any, ...]] = {
         Ranges("uniform", 22),
         Accumulators("f32", 4, block=4, join="halves", rest="before"),
     ),
+    "the last range is shorter than a block": (Ranges("uniform", 40), Accumulators("f32", 2, block=34)),
+    "whole steps are less than half of a range": (Ranges("uniform", 53), Accumulators("f32", 7, block=28, late=4)),
     "what is promoted is never -0": (Ranges("uniform", 21), Accumulators("f32", 2, block=4), Promotion(2, "f32")),
 }
 
