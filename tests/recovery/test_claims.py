@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import claims
 import pytest
+import test_random
 from outcomes import compared
 from random_architectures import case
 
@@ -21,6 +25,11 @@ the truth."""
 @pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_what_was_once_claimed_wrongly_is_not_claimed(seed: int) -> None:
     assert claims.claim(seed).verdict == "recovered"
+
+
+def test_every_seed_that_was_once_wrong_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "wrong_claims.md").read_text()
+    assert {*ONCE_WRONG, *test_random.ONCE_WRONG} <= {int(number) for number in re.findall(r"\b[0-9]+\b", page)}
 
 
 @pytest.mark.parametrize("verdict", ["wrong", "left open", "recovered", "unsettled"])
