@@ -130,3 +130,55 @@ def test_alpha_and_beta_of_addmm() -> None:
                 read = z.numpy() if beta else np.zeros((m, n), np.float32)
                 ours = model(x.numpy(), y.numpy(), read, alpha=np.float32(alpha), beta=np.float32(beta))
                 assert (ours.view(np.uint32) == d.view(np.uint32)).all(), (m, n, k, spread, alpha, beta)
+
+
+MKLS_EDGES = {
+    ("float64", (7, 5), (1, 0)): (9, 17, 40, 100, 1000, 1001, 1003, 3005),
+    ("float64", (13, 27), (3, 24)): (9, 17, 40, 100, 1000, 1001, 1003, 3005),
+    ("float32", (7, 5), (3, 0)): (9, 17, 40, 100, 1000, 1001, 1003, 3005),
+    ("float32", (3, 18), (1, 1)): (9, 17, 40, 100, 1000, 1001, 1003, 3005),
+    ("float64", (37, 53), (1, 48)): (9, 100, 300, 333, 450, 500, 501, 1000, 1001),
+}
+"""Elements, and Ks, whose order is known and no schedule of the record."""
+HALVED = {300: 150, 333: 166, 450: 226, 500: 250, 501: 250}
+"""Of K at 37 x 53 the first range."""
+
+
+def met_by_eights(first: int, k: int, p: int, q: int) -> int:
+    """Products in the smallest sum that holds lanes p < q: of every eight of a range of ``first`` lanes, and of what is
+    left of K, four go onto the sum, and four are added among themselves and then to it."""
+
+    def reached(lane: int) -> int:
+        start, length = (0, first) if lane < first else (first, k - first)
+        eights, place = divmod(lane - start, 8)
+        if lane - start >= length // 8 * 8:
+            return lane + 1
+        return start + 8 * eights + (place + 1 if place < 4 else 8)
+
+    start, length = (0, first) if p < first else (first, k - first)
+    x, y = p - start, q - start
+    together = (p < first) == (q < first) and x // 8 == y // 8 and x % 8 >= 4 and y < length // 8 * 8
+    return y % 8 - 3 if together else max(reached(p), reached(q))
+
+
+@pytest.mark.libraries
+@pytest.mark.parametrize("edge", MKLS_EDGES, ids=str)
+def test_the_order_of_mkls_edges_is_as_the_page_says(edge: tuple[str, tuple[int, int], tuple[int, int]]) -> None:
+    """What docs/gemm.md says of them: pairs of lanes far apart and near, +M and -M, and ones."""
+    reason = unlike(PRODUCTS["mkl_amd_f32"])
+    if reason:
+        pytest.skip(f"MKL's edges: {reason}")
+    import torch
+
+    torch.set_num_threads(1)
+    (dtype, (m, n), (i, j)), rng = edge, np.random.default_rng(SEED)
+    large = 2.0 ** (200 if dtype == "float64" else 60)
+    for k in MKLS_EDGES[edge]:
+        for number in range(60):
+            p = int(rng.integers(k - 1))
+            q = min(k - 1, p + int(rng.integers(1, 9))) if number % 2 else int(rng.integers(p + 1, k))
+            a, b = np.ones((m, k), dtype), np.ones((k, n), dtype)
+            a[i, p], a[i, q] = large, -large
+            met = k - int((torch.from_numpy(a) @ torch.from_numpy(b)).numpy()[i, j])
+            first = HALVED.get(k, k) if (m, n) == (37, 53) else k
+            assert met == met_by_eights(first, k, p, q), (k, p, q)

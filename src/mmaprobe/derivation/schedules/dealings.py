@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -24,6 +24,8 @@ LONGEST_RUN = 128
 """Longest run of steps of one accumulator that is tried."""
 SHORT = 32
 """Ranges up to this length may have accumulators that no step goes to."""
+REMEMBERED = 1 << 14
+"""Dealings of which it is kept how many steps are surely in whole blocks."""
 BLOCKS = 32
 """Multiples of count * run that a block may be."""
 CHECKED = 400
@@ -195,7 +197,7 @@ def _inner(lengths: tuple[int, ...], pairs: Pairs) -> Pairs:
     return Pairs(at_p, at_q, pairs.size).take(chosen)
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def _surely_dealt(length: int, count: int, run: int) -> int:
     """The first steps of a range that are in whole blocks, whatever a block is and whatever of it is late."""
     return min(length - length % block - _most_late(block, length) for block in _blocks(count, run, length))
